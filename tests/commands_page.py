@@ -67,7 +67,8 @@ def _first_line(command: Any) -> str:
 
 _SHARED = {
     "--namesrv", "--access-key", "--secret-key", "--security-token", "--namespace", "--tls", "--tls-ca",
-    "--tls-insecure-trust-any-server", "--context", "--output", "--dry-run", "--yes", "--verbose", "--help",
+    "--tls-cert", "--tls-key", "--tls-insecure-trust-any-server", "--context", "--output", "--dry-run", "--yes",
+    "--verbose", "--help",
 }  # fmt: skip
 
 

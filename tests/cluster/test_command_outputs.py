@@ -44,7 +44,7 @@ def test_a_reader_that_fails_names_the_command_that_was_typed(command: str, rock
 
 
 def test_changes_of_contexts_are_told_to_scripts_without_the_secret(tmp_path: Path) -> None:
-    def rows(*arguments: str) -> list[tuple[str, str, str | None, str | None]]:
+    def rows(*arguments: str) -> list[tuple[str, str, str | bool | None, str | bool | None]]:
         done = at("", "context", *arguments, "--output", "json", SKYROCKET_CONTEXTS=str(tmp_path / "contexts.yml"))
         assert done.code == 0, done.errors
         assert "hidden" not in done.output
@@ -56,6 +56,13 @@ def test_changes_of_contexts_are_told_to_scripts_without_the_secret(tmp_path: Pa
         ("context prod", "access_key", None, "ops"),
         ("context prod", "secret_key", None, "***"),
     ]
+    files = rows("set", "prod", "--tls", "--tls-ca", "ca.pem", "--tls-cert", "me.pem", "--tls-key", "/keys/me.key")
+    assert files == [
+        ("context prod", "tls", None, True),
+        ("context prod", "tls_ca", None, str(Path.cwd() / "ca.pem")),
+        ("context prod", "tls_cert", None, str(Path.cwd() / "me.pem")),
+        ("context prod", "tls_key", None, "/keys/me.key"),
+    ], "a context is used in any directory"
     rows("set", "test", "-n", "b:9876")
     assert rows("use", "test") == [("contexts", "current", "prod", "test")]
     assert rows("use", "test") == []

@@ -83,6 +83,8 @@ class Decider:
                 None if standing.leader is None else standing.leader.address,
                 standing.trouble,
             )
+        elif standing.trouble is not None:  # once a minute, however often the engine is tried
+            _logger.warning("no leader is known, so nothing is decided reason=%s", standing.trouble)
         self._standing = standing
 
     async def decide(self, request: SetRequest, body: Any = None) -> Outcome:

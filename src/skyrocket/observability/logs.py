@@ -2,7 +2,7 @@
 
 Whatever repeats is folded, so that no failing client and no full disk can fill a disk with lines:
 
-    the same line again within a minute        left out
+    the same line again within a minute        left out; also when only the number of tries has moved on
     more than twenty of one kind in a minute   left out
     the next one that is shown                 says how many were left out
 """
@@ -11,6 +11,7 @@ import fcntl
 import json
 import logging
 import logging.handlers
+import re
 import sys
 import threading
 import time
@@ -31,6 +32,8 @@ _OWN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"
 _MINUTE: Final = 60.0
 _SAME_KIND: Final = 20
 _MOST_KNOWN: Final = 2000
+# What all who wait for a server say every second: only how often they have tried is new in it.
+_TRIES: Final = re.compile(r" \d+ times, next attempt in \d+ ms")
 
 
 _VARIABLES: Final = {
@@ -197,7 +200,7 @@ class Folding(logging.Filter):
         with self._lock:
             now = self._monotonic()
             of_kind = self._of(kind, now)
-            same = self._of((*kind, record.getMessage()), now)
+            same = self._of((*kind, _TRIES.sub("", record.getMessage())), now)
             if same.shown >= 1 or of_kind.shown >= _SAME_KIND:
                 of_kind.left_out += 1
                 return False

@@ -251,7 +251,9 @@ class RemotingClient:
         connection.attributes[_TLS_FAILURE] = _NO_TLS
 
         def failed(reason: str) -> None:
-            connection.attributes[_TLS_FAILURE] = f"{reason}. {_next_step(reason, host)}"
+            text = f"{reason.rstrip('.')}. {_next_step(reason, host)}"
+            connection.attributes[_TLS_FAILURE] = text
+            connection.lost_before_answer = text  # since TLS 1.3 a server looks at our certificate after the handshake
 
         return TlsTransport(self._tls, connection, server_side=False, server_hostname=host, on_failure=failed)
 
@@ -350,6 +352,8 @@ def _next_step(reason: str, host: str) -> str:
         return "Name the authority that signed it (--tls-ca, tlsTrustCertPath, cafile of the ssl context)"
     if "host name" in reason:
         return f"Give the server a certificate that names {host}, or connect by a name that it has"
+    if "certificate of the client" in reason:
+        return "Show one (--tls-cert and --tls-key, tlsCertPath and tlsKeyPath, load_cert_chain of the ssl context)"
     return "docs/guides/tls.md shows both ends"
 
 

@@ -73,7 +73,7 @@ async def test_a_topic_that_may_not_be_written(tmp_path: Path) -> None:
         assert await said(NotWritable, producer.send(Message("Archive", b"x"))) == (
             "topic Archive cannot be written to: broker-a has perm 4, 4 write queues and a master; writing needs a "
             "master, write queues and perm 6 (or 2): Admin.create_topic('Archive', permission=6), "
-            "brokerPermission=6, or start the master"
+            "brokerPermission=6, `skyrocket broker resume-writes` where they were paused, or start the master"
         )
         await admin.create_topic("Archive", 4)  # as the text says
         assert (await producer.send(Message("Archive", b"x"))).is_durable
@@ -200,7 +200,7 @@ async def test_a_member_that_is_started_twice_or_used_too_early_or_too_late(tmp_
 
 async def test_no_name_server_answers(tmp_path: Path) -> None:
     nowhere = "127.0.0.1:1"
-    advice = f"check name_servers={nowhere} and that one of them runs (`skyrocket namesrv`)"
+    advice = "name_servers= in a program) and that one of them runs (`skyrocket namesrv`)"
     async with Producer("Shop", nowhere) as producer:
         text = await said(NoNameServer, producer.send(ORDERS))
         assert text.startswith("no name server answered (127.0.0.1:1: could not connect: nothing listens there): ")

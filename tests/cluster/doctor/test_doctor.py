@@ -111,6 +111,7 @@ def test_a_group_is_explained_step_by_step(shop: LocalCluster) -> None:
     text = well(shop, "doctor", "--group", "Billing", "--sample", "0")
     assert "✓ name server" in text
     assert "✗ clients\n    note no-client: no client runs, it has consumed all that came" in text
+    assert "0 messages wait; 0.0 come and 0.0 are consumed per second" in text, "the age of nothing is not told"
     assert "cause: nothing waits for it, and no client runs" in text
     with shop.producer() as producer:
         for _ in range(2):

@@ -52,7 +52,11 @@ def test_a_file_is_planned_and_applied_and_then_nothing_is_left_to_do(rocketmq: 
         ("groups: {Billing: {colour: red}}", "group Billing: colour is not a field of a group"),
         ("users: {alice: {}}", "password_env must name a variable"),
         ("rights: [{subject: alice}]", "subject, resources and actions must be said"),
-        ("topics: [", "cannot be read"),
+        ("topics: [", ", line 1 is not YAML: expected the node content"),
+        ("topics: {Orders: {type: WEIRD}}", "topic Orders: WEIRD is no type of a topic: choose of UNSPECIFIED"),
+        ("groups: {Billing: {retry_max_times: -5}}", "group Billing: retry_max_times=-5 is not a number from 0 on"),
+        ("rights: [{subject: u, resources: ['Thing:T'], actions: [Pub]}]", "right of u: resource 'Thing:T' is neither"),
+        ("rights: [{subject: u, resources: ['Topic:T'], actions: [Fly]}]", "right of u: Fly is no action: choose of"),
         (
             "topics: [{name: Orders, queues: 4}]",
             "topics is [{'name': 'Orders', 'queues': 4}], not names with their values",
@@ -70,6 +74,24 @@ def test_a_wrong_file_is_refused_with_the_place(rocketmq: LocalCluster, tmp_path
     done = skyrocket(rocketmq, "apply", "-f", str(file))
     assert done.code == 2
     assert reason in done.errors
+
+
+def test_what_could_be_lost_or_has_no_effect_is_asked_for_as_by_the_other_commands(
+    rocketmq: LocalCluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.yml"
+    file.write_text("topics: {Orders: {queues: 4}}")
+    well(rocketmq, "apply", "-f", str(file))
+    file.write_text("topics: {Orders: {queues: 2}}\nsettings: {nonsense: 1}")
+    done = skyrocket(rocketmq, "apply", "-f", str(file))
+    assert done.code == 2
+    assert "Fewer read queues for Orders: messages of the others are not consumed." in done.errors
+    assert "Brokers do not show nonsense among their settings. Do it?" in done.errors
+    assert rows(rocketmq, "topic", "list", "Orders")[0]["readQueues"] == 4
+    file.write_text("topics: {Orders: {queues: 2}}")
+    well(rocketmq, "apply", "-f", str(file), "--yes")
+    assert rows(rocketmq, "topic", "list", "Orders")[0]["readQueues"] == 2
+    assert rows(rocketmq, "apply", "-f", str(file)) == [], "nothing to be changed is JSON, too"
 
 
 @pytest.mark.parametrize("verb", ["create", "update", "apply"])

@@ -204,6 +204,26 @@ def test_users_and_rights_are_managed_and_passwords_never_shown(rocketmq: LocalC
     well(rocketmq, "acl", "grant", "alice", "Topic:Orders", "--actions", "Pub,Sub", *account)
     (right,) = rows(rocketmq, "acl", "list", "alice", *account)
     assert (right["subject"], right["resource"], right["actions"]) == ("User:alice", "Topic:Orders", ["Pub", "Sub"])
+    again = skyrocket(rocketmq, "user", "create", "alice", "--password", "secret-3", *account)
+    assert again.code == 2
+    assert "user alice is there already: `skyrocket user update alice` changes it" in again.errors
+    more = well(rocketmq, "acl", "grant", "alice", "Topic:Orders", "--actions", "Pub", "--from", "10.0.0.0/8", *account)
+    assert "Topic:Orders  Allow Pub,Sub → Allow Pub from 10.0.0.0/8" in more
+    same = well(rocketmq, "acl", "grant", "alice", "Topic:Orders", "--actions", "Pub", "--from", "10.0.0.0/8", *account)
+    assert "nothing is to be changed" in same
+    for resource, actions, why in (
+        ("Topic:Orders", "Fly", "Fly is no action"),
+        ("Thing:x", "Pub", "kinds are Cluster"),
+    ):
+        wrong = skyrocket(rocketmq, "acl", "grant", "alice", resource, "--actions", actions, *account)
+        assert wrong.code == 2
+        assert why in wrong.errors
+    missing = skyrocket(rocketmq, "acl", "revoke", "alice", "Topic:Nope", "--yes", *account)
+    assert missing.code == 4
+    assert "User:alice has no rights for Topic:Nope" in missing.errors
+    fixed = skyrocket(rocketmq, "config", "set", "brokerId=7", "--all", *account)
+    assert "brokerId cannot be changed while the broker runs" in fixed.errors
+    assert "account" not in fixed.errors, "it is not for want of rights"
     denied = skyrocket(rocketmq, "topic", "create", "Other", "--access-key", "alice", "--secret-key", "secret-3")
     assert denied.code == 1
     assert "account alice may not do it" in denied.errors

@@ -304,7 +304,12 @@ def test_progress_is_shown_on_a_terminal_only(names: str) -> None:
         (["consume", "Orders", "--no-commit"], 2, "--no-commit is for --group"),
         (["consume", "Orders", "--access-key", "me"], 2, "--access-key needs --secret-key"),
         (["consume", "Orders", "-n", "nowhere"], 2, "an example is 127.0.0.1:9876"),
-        (["consume", "Orders", "--tls-ca", "x.pem"], 2, "add --tls"),
+        (["consume", "Orders", "--tls-ca", "x.pem"], 2, "--tls-ca is for encrypted connections: add --tls"),
+        (["consume", "Orders", "--tls-cert", "x.pem"], 2, "--tls-cert is for encrypted connections: add --tls"),
+        (["consume", "Orders", "--tls", "--tls-ca", "x.pem"], 2, "--tls-ca x.pem: there is no such file"),
+        (["consume", "Orders", "--tls", "--tls-key", "x.pem"], 2, "add --tls-cert"),
+        (["consume", "Orders", "--tls", "--tls-ca", __file__], 2, "it has no certificate (PEM"),
+        (["consume", "Orders", "--tls", "--tls-cert", __file__], 2, "needs a certificate and the key that belongs"),
     ],
 )
 def test_wrong_usage_is_told_from_failures(names: str, arguments: list[str], code: int, text: str) -> None:
@@ -318,6 +323,7 @@ def test_without_a_name_server_both_say_so() -> None:
         done = skyrocket("127.0.0.1:1", *arguments)
         assert done.code == 1
         assert "no name server answered" in done.errors
+        assert "check the addresses (-n or NAMESRV_ADDR in the terminal" in done.errors
 
 
 def test_a_failed_send_ends_it_unless_it_shall_keep_going(names: str, tmp_path: Path) -> None:

@@ -91,7 +91,9 @@ async def test_controllers_share_what_they_decided(engine: RealEngine, tmp_path:
                 assert replica.epoch == 1
 
 
-async def test_a_controller_waits_for_an_engine_that_is_not_there(tmp_path: Path) -> None:
+async def test_a_controller_waits_for_an_engine_that_is_not_there_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     for kind in ("zookeeper", "etcd"):
         config = ControllerConfig(
             store=f"{kind}://127.0.0.1:1/skyrocket",
@@ -102,6 +104,11 @@ async def test_a_controller_waits_for_an_engine_that_is_not_there(tmp_path: Path
         async with build_controller(config) as controller, RemotingClient() as client:
             address = str(await controller.start())
             await until(lambda: "cannot be used" in str(controller.observation.why_not_ready()))
+            why = str(controller.observation.why_not_ready())
+            assert "127.0.0.1:1: nothing listens there; start it, open its port, or correct controllerStore" in why
+            (said,) = {line for line in caplog.messages if line.startswith("no leader is known")}
+            assert why in said
+            caplog.clear()
             with pytest.raises(NotControllerLeader):
                 await client.call(address, GetReplicaInfo(broker_name=NAME))
     await asyncio.sleep(0)

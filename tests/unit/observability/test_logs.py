@@ -27,6 +27,19 @@ def test_the_same_line_is_shown_once_a_minute_and_then_says_how_many_were_left_o
     assert json.loads(JsonLines().format(again))["left_out"] == 4
 
 
+def test_a_server_that_is_waited_for_is_one_line_a_minute_however_often_it_was_tried() -> None:
+    clock = FakeClock()
+    folding = Folding(clock.monotonic)
+    reasons = [
+        "127.0.0.1:10911: could not connect: nothing listens there",
+        *(f"127.0.0.1:10911: could not connect {n} times, next attempt in {n * 100} ms: gone" for n in range(2, 9)),
+    ]
+    shown = [reason for reason in reasons if folding.filter(record("not taken over reason=%s", reason))]
+    assert len(shown) == 2, "one for each cause"
+    other = "127.0.0.1:10921: could not connect 2 times, next attempt in 100 ms: gone"
+    assert folding.filter(record("not taken over reason=%s", other)), "another server"
+
+
 def test_lines_of_one_kind_that_differ_are_twenty_a_minute() -> None:
     folding = Folding(FakeClock().monotonic)
     assert sum(folding.filter(record("peer %d left", number)) for number in range(500)) == 20

@@ -249,6 +249,17 @@ async def test_clients_show_certificates(tmp_path: Path, auth: ClientAuth, shows
         assert answered is welcome
 
 
+async def test_a_client_without_a_certificate_is_told_that_the_server_wants_one(tmp_path: Path) -> None:
+    server, known = Files(tmp_path, "server"), Files(tmp_path, "known")
+    wants = ServerTls(from_files(server, known, ClientAuth.REQUIRE))
+    async with serving(asked(), tls=wants) as (_, address):
+        async with RemotingClient(tls=tls_context(server.cert)) as client:
+            with pytest.raises(ConnectionLost, match=r"the server wants a certificate of the client.*--tls-cert"):
+                await client.call(str(address), ASK)
+        async with RemotingClient(tls=tls_context(server.cert, known.cert, known.key)) as client:
+            assert (await client.call(str(address), ASK)).header.offset == 5
+
+
 async def test_a_client_that_checks_refuses_a_strange_server(tmp_path: Path) -> None:
     server, other = Files(tmp_path, "server"), Files(tmp_path, "other")
     checks = client_context(TlsConfig(test_mode=False, client_trust_cert_path=str(other.cert), verify_servers=True))
@@ -304,7 +315,9 @@ async def test_a_client_checks_the_host_name(tmp_path: Path, caplog: pytest.LogC
     async with serving(asked(), tls=ServerTls(from_files(files))) as (server, address):
         async with RemotingClient(tls=tls_context(files.cert)) as client:
             assert (await client.call(str(address), ASK)).header.offset == 5, "the certificate names 127.0.0.1"
-            with pytest.raises(ConnectFailed, match=r"the host name differs .*a certificate that names localhost"):
+            with pytest.raises(
+                ConnectFailed, match=r"the host name differs .*'\. Give the server a certificate that names localhost"
+            ):
                 await client.call(f"localhost:{address.port}", ASK)
         await until(lambda: server.connection_count == 0)
         assert "TLS failed peer=" in caplog.text

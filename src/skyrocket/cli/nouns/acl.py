@@ -1,14 +1,22 @@
 """`skyrocket acl`: rights of users at brokers with access control 2.0."""
 
-from typing import Annotated, Any, Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from skyrocket.cli.nouns.operator import BrokerOption, ClusterNameOption, Operator, operator_command, verbs
 from skyrocket.cli.output.changes import Change
 from skyrocket.cli.output.rows import Column, Row
+from skyrocket.errors import ConfigError
+
+if TYPE_CHECKING:
+    from skyrocket.client import Right
 
 acl = verbs("Rights of users.")
+
+_KINDS: Final = ("Cluster", "Namespace", "Topic", "Group")
+_ACTIONS: Final = ("All", "Any", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List")
 
 SubjectArgument = Annotated[str, typer.Argument(help="As User:alice; a bare name is a user.", show_default=False)]
 
@@ -91,20 +99,18 @@ def grant(
 
     who = subject_of(subject)
     rights = [
-        Right(
-            who,
-            resource,
-            tuple(filter(None, (each.strip() for each in actions.split(",")))),
-            "Deny" if deny else "Allow",
-            tuple(filter(None, (each.strip() for each in source_ips.split(",")))),
-        )
-        for resource in resources
+        Right(who, resource, _parts(actions), "Deny" if deny else "Allow", _parts(source_ips)) for resource in resources
     ]
+    problems = [problem for right in rights for problem in problems_of(right.resource, right.actions)]
+    if problems:
+        raise ConfigError("; ".join(dict.fromkeys(problems)))
     places = operator.ask(lambda admin: admin.brokers(cluster=cluster, broker=broker))
+    before = _rights_now(operator, who, cluster, broker)
     changes = [
-        Change(f"rights of {who}", str(place), right.resource, None, f"{right.decision} {','.join(right.actions)}")
+        Change(f"rights of {who}", str(place), right.resource, before.get((place, right.resource)), _shown(right))
         for place in places
         for right in rights
+        if before.get((place, right.resource)) != _shown(right)
     ]
     operator.carry_out(changes, lambda admin: admin.update_rights(rights, cluster=cluster, broker=broker))
 
@@ -119,21 +125,55 @@ def revoke(
     broker: BrokerOption = None,
 ) -> None:
     """Take rights away: those for one resource, or all."""
+    from skyrocket.client import NotFound
     from skyrocket.client.admin.account_admin import rights_in
 
     who = subject_of(subject)
     found = operator.ask(lambda admin: admin.rights_of(who, cluster=cluster, broker=broker))
     changes = [
-        Change(f"rights of {who}", str(place), right.resource, f"{right.decision} {','.join(right.actions)}", None)
+        Change(f"rights of {who}", str(place), right.resource, _shown(right), None)
         for place, each in found.items()
         for right in rights_in(each)
         if resource in (None, right.resource)
     ]
+    if not changes:
+        raise NotFound(f"{who} has no rights for {resource}: `skyrocket acl show {subject}` lists those that it has")
     operator.carry_out(
         changes,
         lambda admin: admin.delete_rights(who, resource, cluster=cluster, broker=broker),
         question=f"{who} loses {resource or 'all rights'}. Do it?",
     )
+
+
+def _rights_now(operator: Operator, who: str, cluster: str | None, broker: str | None) -> dict[tuple[Any, str], str]:
+    """What the subject may do so far, by broker and resource."""
+    from skyrocket.client import NotFound
+    from skyrocket.client.admin.account_admin import rights_in
+
+    try:
+        found = operator.ask(lambda admin: admin.rights_of(who, cluster=cluster, broker=broker))
+    except NotFound:
+        return {}
+    return {(place, right.resource): _shown(right) for place, each in found.items() for right in rights_in(each)}
+
+
+def _shown(right: "Right") -> str:
+    origin = f" from {','.join(right.source_ips)}" if right.source_ips else ""
+    return f"{right.decision} {','.join(right.actions)}{origin}"
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (each.strip() for each in text.split(","))))
+
+
+def problems_of(resource: str, actions: Sequence[str]) -> Iterator[str]:
+    """What brokers would not understand: they answer it as if a right were missing."""
+    kind, colon, name = resource.partition(":")
+    if resource != "*" and (not colon or not name or kind.lower() not in map(str.lower, _KINDS)):
+        yield f"resource {resource!r} is neither * nor of the form KIND:NAME; kinds are {', '.join(_KINDS)}"
+    unknown = [action for action in actions if action.lower() not in map(str.lower, _ACTIONS)]
+    if unknown or not actions:
+        yield f"{', '.join(unknown) or 'nothing'} is no action: choose of {', '.join(_ACTIONS)}"
 
 
 def subject_of(text: str) -> str:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from skyrocket.cli.nouns.acl import subject_of
+from skyrocket.cli.nouns.acl import problems_of, subject_of
 from skyrocket.cli.nouns.operator import ClusterNameOption, Operator, operator_command
-from skyrocket.cli.nouns.topic import permission_of
+from skyrocket.cli.nouns.topic import attributes_of, permission_of
 from skyrocket.cli.output.changes import Change, differences, fields_of
 from skyrocket.errors import ConfigError
 
@@ -46,7 +46,26 @@ def apply(
     declared = declared_in(_content(file), str(file))
     plan = operator.ask(lambda admin: admin.plan_declared(declared, cluster=cluster))
     changes = list(_changes(plan))
-    operator.carry_out(changes, lambda admin: admin.apply_plan(plan, declared, cluster=cluster), done="applied")
+    operator.carry_out(
+        changes,
+        lambda admin: admin.apply_plan(plan, declared, cluster=cluster),
+        question=_question(plan),
+        done="applied",
+    )
+
+
+def _question(plan: "Plan") -> str | None:
+    """As the commands for one topic and for settings ask."""
+    fewer = {
+        each.after.name for each in plan.topics if each.before and each.after.read_queues < each.before.read_queues
+    }
+    unknown = {each.key for each in plan.settings if each.before is None}
+    doubts = []
+    if fewer:
+        doubts.append(f"Fewer read queues for {', '.join(sorted(fewer))}: messages of the others are not consumed.")
+    if unknown:
+        doubts.append(f"Brokers do not show {', '.join(sorted(unknown))} among their settings.")
+    return " ".join([*doubts, "Do it?"]) if doubts else None
 
 
 def _content(file: Path) -> Any:
@@ -57,8 +76,13 @@ def _content(file: Path) -> Any:
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
         return yaml.safe_load(text) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from None
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
+    except yaml.MarkedYAMLError as error:
+        where = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
+        raise ConfigError(f"{file}{where} is not YAML: {error.problem}") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{file} is not YAML: {error}") from None
 
 
 def declared_in(content: Any, place: str) -> "Declared":
@@ -128,7 +152,10 @@ def _topic(name: str, given: Mapping[str, Any], problems: list[str]) -> dict[str
     said = _mapping(given.get("attributes"), f"topics.{name}.attributes", problems)
     attributes = {key: _text(value) for key, value in said}
     if "type" in given:
-        attributes["message.type"] = str(given["type"]).upper()
+        try:
+            attributes |= attributes_of(str(given["type"]), None)
+        except ConfigError as error:
+            problems.append(f"topic {name}: {error}")
     return fields | ({"attributes": attributes} if attributes else {})
 
 
@@ -165,6 +192,8 @@ def _rights(given: Any, problems: list[str]) -> Iterator[Any]:
         for key in ("resources", "actions", "from")
     )
     for resource in resources:
+        found = problems_of(str(resource), list(map(str, actions)))
+        problems += [f"right of {given['subject']}: {problem}" for problem in found]
         yield Right(
             subject_of(str(given["subject"])),
             str(resource),

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -77,7 +78,9 @@ def set_context(
     ] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", help="Stands in front of topics and groups.")] = None,
     tls: Annotated[bool | None, typer.Option("--tls/--no-tls", help="Encrypt connections.")] = None,
-    tls_ca: Annotated[str | None, typer.Option("--tls-ca", help="Authorities to trust (PEM).")] = None,
+    tls_ca: Annotated[Path | None, typer.Option("--tls-ca", help="Authorities to trust (PEM).")] = None,
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="Certificate to show to servers (PEM).")] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key (PEM).")] = None,
     read_only: Annotated[
         bool | None, typer.Option("--read-only/--no-read-only", help="Refuse commands that change something.")
     ] = None,
@@ -94,7 +97,9 @@ def set_context(
             "secret_key": secret_key,
             "namespace": namespace,
             "tls": tls,
-            "tls_ca": tls_ca,
+            "tls_ca": _from_anywhere(tls_ca),
+            "tls_cert": _from_anywhere(tls_cert),
+            "tls_key": _from_anywhere(tls_key),
             "read_only": read_only,
         }
         changed = {key: value for key, value in given.items() if value is not None}
@@ -108,6 +113,11 @@ def set_context(
         path = write_contexts(updated)
     changes = list(differences(f"context {name}", str(path), _fields(before), _fields(after)))
     _done(f"context {name} is kept in {path}", changes, output)
+
+
+def _from_anywhere(path: Path | None) -> str | None:
+    """A context is used in any directory, its files are named in one."""
+    return None if path is None else str(path.expanduser().absolute())
 
 
 @context.command()

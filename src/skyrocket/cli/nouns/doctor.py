@@ -116,11 +116,11 @@ def _explain(operator: Operator, facts: "ClusterFacts", shown: "list[Finding]", 
         for each in step.findings:
             operator.say_safely(f"    {each.severity.value} {each.code}: {each.what}")
             operator.say_safely(f"    → {each.remedy}")
-    behind = "unknown" if outlook.behind_seconds is None else span(outlook.behind_seconds)
+    age = "of unknown age" if outlook.behind_seconds is None else f"{span(outlook.behind_seconds)} old"
+    behind = f", the last consumed one is {age}" if outlook.lag else ""
     gone = "never at these rates" if outlook.gone_in_seconds is None else f"in {span(outlook.gone_in_seconds)}"
     wait = counted(outlook.lag, "message waits", "messages wait")
     operator.say(
-        f"{wait}, the last consumed one is {behind} old; {outlook.in_per_second:.1f} come and "
-        f"{outlook.out_per_second:.1f} are consumed per second"
+        f"{wait}{behind}; {outlook.in_per_second:.1f} come and {outlook.out_per_second:.1f} are consumed per second"
     )
     operator.say_safely(f"cause: {outlook.cause}" + ("" if outlook.lag == 0 else f"; gone {gone}"))

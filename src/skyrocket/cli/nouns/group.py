@@ -355,10 +355,9 @@ def _value(key: str, text: str, kind: type) -> bool | int:
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"--set {key}={text} is neither true nor false")
         return text.lower() == "true"
-    try:
-        return int(text)
-    except ValueError:
-        raise ConfigError(f"--set {key}={text} is not a number") from None
+    if not text.isdecimal():
+        raise ConfigError(f"--set {key}={text} is not a number from 0 on")
+    return int(text)
 
 
 @group.command()

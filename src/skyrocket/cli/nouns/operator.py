@@ -95,6 +95,8 @@ class Operator:
         people = self.output.is_for_people
         if not changes:
             self.say("nothing is to be changed")
+            if not people:
+                write(changes_text(changes, self.output, done=False))
             return
         if people or self.dry_run:
             write(changes_text(changes, self.output, done=False))
@@ -191,6 +193,7 @@ def leave(name: str, error: SkyrocketError, operator: Operator) -> NoReturn:
 def advice(error: SkyrocketError, settings: "ClientSettings") -> str:
     """What to try when nobody is there, or an account is missing or has too few rights."""
     from skyrocket.client import BrokerRefused
+    from skyrocket.client.core.errors import is_about_rights
     from skyrocket.protocol.codes import ResponseCode
     from skyrocket.remoting.errors import ConnectFailed
 
@@ -198,7 +201,7 @@ def advice(error: SkyrocketError, settings: "ClientSettings") -> str:
         return "; start it, open its port, or correct the address"
     if isinstance(error, BrokerRefused) and error.code == ResponseCode.CONSUMER_NOT_ONLINE:
         return "; none of its clients is connected: `skyrocket doctor --group` says more"
-    if not isinstance(error, BrokerRefused) or error.code != ResponseCode.NO_PERMISSION:
+    if not isinstance(error, BrokerRefused) or not is_about_rights(error):
         return ""
     if "--access-key" in str(error):
         return ""  # it has been said

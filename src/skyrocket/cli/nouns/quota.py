@@ -61,7 +61,7 @@ def quota_rows(found: Any) -> list[Row]:
             "name": row.name,
             "quota": use.kind,
             "limit": use.limit,
-            "used": round(use.used, 1),
+            "used": round(use.used, 1) if use.used % 1 else int(use.used),
             "exceeded": use.exceeded,
             "broker": str(place),
         }

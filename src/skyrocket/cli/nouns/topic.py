@@ -18,6 +18,7 @@ from skyrocket.cli.nouns.operator import (
 from skyrocket.cli.output.changes import Change, differences, fields_of, shown_fields
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.errors import ConfigError
+from skyrocket.model.message_type import MessageType
 from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 from skyrocket.model.words import counted
@@ -70,6 +71,7 @@ ROUTE: Final = (
     Column("permission", "PERM"),
 )
 _DEFAULT_QUEUES: Final = 8
+_TYPES: Final = tuple(each.value for each in MessageType)  # another one of a newer release: --attribute message.type=…
 
 
 @topic.command("list")
@@ -457,4 +459,6 @@ def attributes_of(message_type: str | None, given: list[str] | None) -> dict[str
     found = pairs_of(given, "--attribute")
     if message_type is not None:
         found["message.type"] = message_type.upper()
+        if found["message.type"] not in _TYPES:
+            raise ConfigError(f"{message_type} is no type of a topic: choose of {', '.join(_TYPES)}")
     return found

@@ -76,6 +76,8 @@ def create(
     if secret is None:
         raise ConfigError("give --password - to be asked for it, or $SKYROCKET_PASSWORD")
     kind = "Super" if is_super else "Normal"
+    if _is_there(operator, name, cluster, broker):
+        raise ConfigError(f"user {name} is there already: `skyrocket user update {name}` changes it")
     changes = _changes(operator, name, {"password": "***", "type": kind}, cluster, broker)
     operator.carry_out(
         changes,
@@ -141,6 +143,16 @@ def delete(
         question=f"User {name} is deleted, and its clients are refused. Do it?",
         done=f"user {name} is deleted",
     )
+
+
+def _is_there(operator: Operator, name: str, cluster: str | None, broker: str | None) -> bool:
+    from skyrocket.client import NotFound
+
+    try:
+        operator.ask(lambda admin: admin.user(name, cluster=cluster, broker=broker))
+    except NotFound:
+        return False
+    return True
 
 
 def _changes(

@@ -17,7 +17,9 @@ from skyrocket.cli.program.cluster import (
     NamesrvOption,
     SecretKeyOption,
     TlsCaOption,
+    TlsCertOption,
     TlsInsecureOption,
+    TlsKeyOption,
     TlsOption,
 )
 from skyrocket.cli.program.moments import ago_or_at
@@ -135,6 +137,10 @@ def _moment_ms(text: str | None) -> int | None:
     return round(ago_or_at(text, SystemClock().now_ms()).timestamp() * 1000)
 
 
+def _path(path: Path | None) -> str:
+    return "" if path is None else str(path)
+
+
 @dataclass(frozen=True)
 class JobClusterOptions:
     """The cluster of a job: for our client, and as options of format("rocketmq")."""
@@ -145,6 +151,8 @@ class JobClusterOptions:
     namespace: NamespaceOption = ""
     tls: TlsOption = False
     tls_ca: TlsCaOption = None
+    tls_cert: TlsCertOption = None
+    tls_key: TlsKeyOption = None
     tls_insecure: TlsInsecureOption = False
 
     def settings(self) -> "ClientSettings":
@@ -159,7 +167,9 @@ class JobClusterOptions:
             "secretKey": self.secret_key,
             "namespace": self.namespace,
             "tls": "true" if self.tls else "",
-            "tlsTrustCertPath": "" if self.tls_ca is None else str(self.tls_ca),
+            "tlsTrustCertPath": _path(self.tls_ca),
+            "tlsCertPath": _path(self.tls_cert),
+            "tlsKeyPath": _path(self.tls_key),
             "tlsInsecureTrustAnyServer": "true" if self.tls_insecure else "",
         }
         return {name: value for name, value in given.items() if value}

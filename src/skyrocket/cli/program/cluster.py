@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from skyrocket.cli.output.text import visible_lines
-from skyrocket.cli.program.contexts import read_contexts
+from skyrocket.cli.program.contexts import FILES_OF_TLS, read_contexts
 from skyrocket.cli.program.exit_codes import EXIT_NOT_FOUND, EXIT_PARTLY, exit_code_of
 from skyrocket.cli.program.lifetime import failures_shown
 from skyrocket.cli.program.options import (
@@ -67,6 +67,18 @@ TlsCaOption = Annotated[
         show_default=False,
     ),
 ]
+TlsCertOption = Annotated[
+    Path | None,
+    _cluster(
+        "--tls-cert",
+        help="With --tls: the certificate that is shown to servers which ask for one (PEM).",
+        show_default=False,
+    ),
+]
+TlsKeyOption = Annotated[
+    Path | None,
+    _cluster("--tls-key", help="Its private key (PEM), unless the same file has both.", show_default=False),
+]
 TlsInsecureOption = Annotated[
     bool,
     _cluster("--tls-insecure-trust-any-server", help="With --tls: check neither certificates nor host names."),
@@ -105,6 +117,8 @@ class ClusterOptions:
     namespace: NamespaceOption = ""
     tls: TlsOption = False
     tls_ca: TlsCaOption = None
+    tls_cert: TlsCertOption = None
+    tls_key: TlsKeyOption = None
     tls_insecure: TlsInsecureOption = False
     context: ContextOption = None
     read_only: bool = False  # said by a context, not by an option
@@ -120,8 +134,8 @@ class ClusterOptions:
             return self
         context = contexts.named(name)
         said = {each.name: getattr(context, each.name) for each in fields(context) if each.name not in typed}
-        if "tls_ca" in said:
-            said["tls_ca"] = None if context.tls_ca is None else Path(context.tls_ca)
+        for name in FILES_OF_TLS & said.keys():
+            said[name] = None if said[name] is None else Path(said[name])
         if not context.namesrv and "namesrv" in said:
             said["namesrv"] = self.namesrv
         return replace(self, **said)
@@ -146,20 +160,52 @@ class ClusterOptions:
         acl = None
         if self.access_key is not None and self.secret_key is not None:
             acl = Acl(self.access_key, self.secret_key, self.security_token)
-        if (self.tls_ca is not None or self.tls_insecure) and not self.tls:
-            option = "--tls-ca" if self.tls_ca is not None else "--tls-insecure-trust-any-server"
-            raise ConfigError(f"{option} is for encrypted connections: add --tls")
-        tls = _tls(self.tls_ca, insecure=self.tls_insecure) if self.tls else None
+        tls = self._tls()
         return ClientSettings(self.namesrv or DEFAULT_NAMESRV, namespace=self.namespace, credentials=acl, tls=tls)
 
+    def _tls(self) -> ssl.SSLContext | None:
+        """Raises ConfigError."""
+        from skyrocket.client.core.tls import tls_context
 
-def _tls(authorities: Path | None, *, insecure: bool) -> ssl.SSLContext:
-    from skyrocket.client.core.tls import tls_context
+        given = {
+            "--tls-ca": self.tls_ca,
+            "--tls-cert": self.tls_cert,
+            "--tls-key": self.tls_key,
+            "--tls-insecure-trust-any-server": self.tls_insecure or None,
+        }
+        option = next((name for name, value in given.items() if value is not None), None)
+        if not self.tls:
+            if option is not None:
+                raise ConfigError(f"{option} is for encrypted connections: add --tls")
+            return None
+        if self.tls_key is not None and self.tls_cert is None:
+            raise ConfigError("--tls-key is the key of a certificate: add --tls-cert")
+        try:
+            return tls_context(self.tls_ca, self.tls_cert, self.tls_key, insecure_trust_any_server=self.tls_insecure)
+        except OSError as error:
+            raise ConfigError(_unusable(error, self.tls_ca, self.tls_cert, self.tls_key)) from None
 
+
+def _unusable(error: OSError, authorities: Path | None, certificate: Path | None, key: Path | None) -> str:
+    """Which of the files cannot be used, and why: OpenSSL does not say which one it was."""
+    for option, path in (("--tls-ca", authorities), ("--tls-cert", certificate), ("--tls-key", key)):
+        if path is not None and not path.is_file():
+            return f"{option} {path}: there is no such file"
+    if authorities is not None and not _has_authorities(authorities):
+        return f"--tls-ca {authorities} cannot be used: it has no certificate (PEM, -----BEGIN CERTIFICATE-----)"
+    reason = (getattr(error, "reason", None) or error.strerror or str(error)).lower().replace("_", " ")
+    shown = f"--tls-cert {certificate}" + ("" if key is None else f" with --tls-key {key}")
+    return (
+        f"{shown} cannot be used: {reason}. It needs a certificate and the key that belongs to it, without a password"
+    )
+
+
+def _has_authorities(path: Path) -> bool:
     try:
-        return tls_context(authorities, insecure_trust_any_server=insecure)
-    except OSError as error:
-        raise ConfigError(f"--tls-ca {authorities} cannot be used: {error}") from None
+        ssl.create_default_context(cafile=path)
+    except OSError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

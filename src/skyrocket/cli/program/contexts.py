@@ -20,6 +20,8 @@ from typing import Any, Final
 
 from skyrocket.errors import ConfigError
 
+FILES_OF_TLS: Final = frozenset({"tls_ca", "tls_cert", "tls_key"})
+
 _OWNER_ONLY: Final = 0o600
 
 
@@ -34,6 +36,8 @@ class Context:
     namespace: str = ""
     tls: bool = False
     tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
     tls_insecure: bool = False
     read_only: bool = False  # commands that change something are refused
 

@@ -83,5 +83,6 @@ async def offset_at(instance: ClientInstance, queue: MessageQueue, at_ms: int) -
 
 async def _told(instance: ClientInstance, queue: MessageQueue, request: Request[Any], doing: str) -> int:
     """The offset of which the queue's master says that it is the one."""
-    reply = await instance.ask(await instance.master_of(queue), request, doing=f"{doing} {queue}", timeout=_TIMEOUT)
+    doing = f"{doing} queue {queue.broker_name}:{queue.queue_id} of {queue.topic}"
+    reply = await instance.ask(await instance.master_of(queue), request, doing=doing, timeout=_TIMEOUT)
     return int(reply.header.offset)

@@ -18,13 +18,17 @@ ClientError
 └── SendFailed        all attempts of a send; SendTimeout when the time was up, TooManyInFlight when it never left
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.words import counted
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
+
+HOW_TO_NAME_THEM: Final = "-n or NAMESRV_ADDR in the terminal, name_servers= in a program"
 
 
 class ClientError(SkyrocketError):
@@ -137,8 +141,8 @@ class NotWritable(NoRoute):
         ClientError.__init__(
             self,
             f"topic {topic} cannot be written to: {state or 'its route is empty'}; writing needs a master, write "
-            f"queues and perm 6 (or 2): Admin.create_topic({topic!r}, permission=6), brokerPermission=6, or start the "
-            "master",
+            f"queues and perm 6 (or 2): Admin.create_topic({topic!r}, permission=6), brokerPermission=6, "
+            "`skyrocket broker resume-writes` where they were paused, or start the master",
         )
 
 
@@ -253,7 +257,17 @@ class Attempt:
     error: Exception
 
     def __str__(self) -> str:
-        return f"{self.broker_name} after {self.seconds * 1000:.0f} ms: {explained(self.error)}"
+        return f"{self.place}: {explained(self.error)}"
+
+    @property
+    def place(self) -> str:
+        """Where, and how long."""
+        return f"{self.broker_name} after {self.seconds * 1000:.0f} ms"
+
+    @property
+    def kind(self) -> str:
+        """What went wrong, without the numbers that are others each time, such as a time to wait."""
+        return re.sub(r"\d+", "", explained(self.error))
 
 
 class SendFailed(ClientError):
@@ -265,12 +279,19 @@ class SendFailed(ClientError):
         last = attempts[-1].error if attempts else None
         self.__cause__ = last
         self.code = int(last.code) if isinstance(last, RequestError) else None
-        tried = "; ".join(f"{number}) {attempt}" for number, attempt in enumerate(attempts, 1)) or "nothing was sent"
+        tried = "; ".join(_tried(attempts)) or "nothing was sent"
         reason = f"{why}; " if why else ""
         super().__init__(
             f"message for topic {topic} was not confirmed within {seconds * 1000:.0f} ms, "
             f"{counted(len(attempts), 'attempt')}: {reason}{tried}"
         )
+
+
+def _tried(attempts: Sequence[Attempt]) -> Iterator[str]:
+    """Each attempt; what several in a row have met is told once, with the last of them."""
+    for number, attempt in enumerate(attempts, 1):
+        is_repeated = number < len(attempts) and attempts[number].kind == attempt.kind
+        yield f"{number}) {attempt.place if is_repeated else attempt}"
 
 
 class SendTimeout(SendFailed, TimeoutError):
@@ -325,12 +346,20 @@ _ADVICE = {
 _QUOTA = "[QUOTA]"
 _NO_ACCOUNT = ("username cannot be null", "No accessKey is configured")
 _WRONG_ACCOUNT = ("check signature failed", "user not found", "No acl config for")
+_NO_RIGHT = "has no permission to access"
 
 
 def is_about_account(error: Exception) -> bool:
     """Whether a broker does not know who asks: no other attempt would end differently."""
     remark = (error.remark or "").lower() if isinstance(error, RequestError) else ""
     return any(text.lower() in remark for text in (*_NO_ACCOUNT, *_WRONG_ACCOUNT))
+
+
+def is_about_rights(error: "BrokerRefused") -> bool:
+    """Whether another account might be allowed it: code 16 is also the answer to wrong names, quotas and more."""
+    remark = (error.remark or "").lower()
+    words = (*_NO_ACCOUNT, *_WRONG_ACCOUNT, _NO_RIGHT, "aclexception", "is disabled")
+    return error.code == ResponseCode.NO_PERMISSION and any(text.lower() in remark for text in words)
 
 
 def _advice(error: RequestError) -> str:
@@ -341,5 +370,7 @@ def _advice(error: RequestError) -> str:
         return " (the broker does not accept this account: check user and secret of credentials=Acl(user, secret))"
     if remark.startswith(_QUOTA.lower()):
         return " (`skyrocket quota list` shows what is used of it)"
+    if _NO_RIGHT in remark:
+        return " (`skyrocket acl show` lists the account's rights, `skyrocket acl grant` gives more)"
     advice = _ADVICE.get(error.code)  # type: ignore[call-overload]
     return f" ({advice})" if advice else ""

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Any, Final, TypeVar
 
-from skyrocket.client.core.errors import NoNameServer, NotANameServer
+from skyrocket.client.core.errors import HOW_TO_NAME_THEM, NoNameServer, NotANameServer
 from skyrocket.protocol.errors import RequestNotSupported
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import AddressList
@@ -50,7 +50,7 @@ class NameServers:
     def _none_answered(self, error: NoAddressAnswered) -> NoNameServer:
         tried = "; ".join(str(failure) for failure in error.failures)
         return NoNameServer(
-            f"no name server answered ({tried}): check name_servers={self} and that one of them runs "
+            f"no name server answered ({tried}): check the addresses ({HOW_TO_NAME_THEM}) and that one of them runs "
             "(`skyrocket namesrv`)"
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from skyrocket.client.core.errors import NoNameServer, WrongUse
+from skyrocket.client.core.errors import HOW_TO_NAME_THEM, NoNameServer, WrongUse
 from skyrocket.client.core.names import check_topic
 from skyrocket.client.core.setting_types import check_types
 from skyrocket.protocol.command import RemotingCommand
@@ -94,10 +94,7 @@ class ClientSettings:
         texts = given.replace(",", ";").split(";") if isinstance(given, str) else list(given)
         found = tuple(_address(text) for text in texts if text.strip())
         if not found and not self.name_server_lookup:
-            raise NoNameServer(
-                "no name server is configured: give name_servers='host:9876', or set the environment variable "
-                "NAMESRV_ADDR"
-            )
+            raise NoNameServer(f"no name server is configured: give one as host:9876 ({HOW_TO_NAME_THEM})")
         return found
 
     def effective_namespace(self) -> str:

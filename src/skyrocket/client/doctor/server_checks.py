@@ -24,7 +24,8 @@ def name_servers(facts: ClusterFacts) -> Iterator[Finding]:
     for each in facts.name_servers:
         if each.problem is not None:
             remedy = "start it, open the port, or leave it out of the list"
-            yield error("name-server-down", each.address, f"it does not answer: {each.problem}", remedy)
+            what = f"it does not answer: {each.problem}"
+            yield error("name-server-down", each.address, what, _tls_remedy(each.problem) or remedy)
     known = {
         each.address: {(name, number) for name, data in each.cluster.brokers.items() for number in data.addresses}
         for each in facts.name_servers
@@ -53,17 +54,27 @@ def reachable(facts: ClusterFacts) -> Iterator[Finding]:
             remedy = "give an account that may ask brokers: --access-key, --secret-key"
             yield error("no-rights", broker.place, f"it tells nothing: {broker.problem}", remedy)
         else:
+            remedy = "start the broker; or set brokerIP1 to an address that clients reach (and open its port)"
             yield error(
                 "broker-unreachable",
                 broker.place,
                 f"name servers send clients there, but from here nobody answers: {broker.problem}",
-                "start the broker; or set brokerIP1 to an address that clients reach (and open its port)",
+                _tls_remedy(broker.problem) or remedy,
             )
     remote = any(not each.address.startswith(("127.", "localhost")) for each in facts.name_servers)
     for broker in facts.answering:
         if remote and broker.place.address.startswith(("127.", "localhost")):
             remedy = "set brokerIP1 to an address that clients elsewhere reach"
             yield warning("loopback-address", broker.place, "clients elsewhere are told a loopback address", remedy)
+
+
+def _tls_remedy(problem: str) -> str:
+    """For a server that runs and ends the connection; empty when that is not the problem."""
+    if "TLS" not in problem and "certificate" not in problem:
+        return ""
+    return (
+        "it runs, but the two do not agree on TLS: --tls, --tls-ca, --tls-cert here, tls.server.… there (the TLS guide)"
+    )
 
 
 def masters(facts: ClusterFacts) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from skyrocket.controller.engines.engine import EngineUnavailable
+from skyrocket.controller.engines.reaching import innermost_reason, not_reached
 
 CALL_SECONDS: Final = 2.0
 _WRONG_TOKEN: Final = ("invalid auth token", "user name is empty", "auth: token is not provided")
@@ -76,21 +77,21 @@ class EtcdGateway:
 
     async def _call(self, path: str, body: Mapping[str, Any], *, repeatable: bool = True) -> dict[str, Any]:
         """Raises EngineUnavailable."""
-        failure = "no endpoint"
+        failures: list[str] = []
         for _ in range(len(self._endpoints)):
             try:
                 return await self._post(path, body)
             except httpx.HTTPError as error:
-                failure = f"{self._endpoints[0]}: {error!r}"
+                failures.append(f"{self._endpoints[0]}: {_reason(error)}")
                 self._endpoints.append(self._endpoints.pop(0))
                 if not repeatable and not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                     break
             except _Refused as error:
-                failure = f"{self._endpoints[0]}: {error}"
+                failures.append(f"{self._endpoints[0]}: {error}")
                 self._endpoints.append(self._endpoints.pop(0))
                 if not repeatable:
                     break
-        raise EngineUnavailable(failure)
+        raise EngineUnavailable(not_reached(failures))
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         if self._account is not None and self._token is None:
@@ -109,7 +110,7 @@ class EtcdGateway:
         try:
             content = answer.json()
         except ValueError:
-            raise _Refused(f"answer {answer.status_code} is not JSON: {answer.text[:200]}") from None
+            raise _Refused(f"it is not etcd that answers there (status {answer.status_code}, no JSON)") from None
         if answer.status_code != httpx.codes.OK:
             reason = str(content.get("message") or content.get("error") or content)
             kind = _WrongToken if any(each in reason for each in _WRONG_TOKEN) else _Refused
@@ -117,6 +118,10 @@ class EtcdGateway:
         if not isinstance(content, dict):
             raise _Refused("the answer is no object")
         return content
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    return innermost_reason(TimeoutError() if isinstance(error, httpx.TimeoutException) else error)
 
 
 class _Refused(Exception):

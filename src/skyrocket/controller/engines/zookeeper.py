@@ -31,6 +31,7 @@ from skyrocket.config.sections import ControllerConfig
 from skyrocket.controller.engines.engine import Document, EngineUnavailable, Member, Overtaken, Standing, Told
 from skyrocket.controller.engines.member_line import decode_member, encode_member, standing_of
 from skyrocket.controller.engines.place import Place, key_of, name_of
+from skyrocket.controller.engines.reaching import why_unreachable
 
 _logger = logging.getLogger(__name__)
 
@@ -39,7 +40,8 @@ _CALL_SECONDS: Final = 3.0  # less than a request waits
 _NUMBER_LENGTH: Final = 10  # ZooKeeper's
 # Who shows an account of a kind that ZooKeeper does not want has its connection closed without a word.
 _SILENT: Final = (
-    "not connected: it cannot be reached, or it wants TLS or accounts of another kind (SASL is not supported)"
+    "it takes no session: it is no ZooKeeper or has no majority, or it wants TLS (controllerStoreTls…) or accounts of "
+    "another kind (SASL is not supported)"
 )
 _WANTS_ACCOUNT: Final = (
     "it serves nobody without an account of its kind (enforce.auth.schemes): give controllerStoreUser and "
@@ -57,6 +59,7 @@ class ZooKeeperEngine:
         self._line_path = f"{place.path}/controllers"
         self._sets_path = f"{place.path}/sets"
         self._look_seconds = config.session_ms / 3000
+        self._hosts = place.hosts
         self._client = _client_of(place, config)
         self._mark = secrets.token_hex(8)  # by it we know a node of ours whose creation was cut off
         self._why_not_connected = _SILENT
@@ -189,7 +192,7 @@ class ZooKeeperEngine:
     async def _look(self) -> None:
         """Take a place if we have none, and see who is the first."""
         if not self._client.connected:
-            raise EngineUnavailable(self._why_not_connected)
+            raise EngineUnavailable(await why_unreachable(self._hosts) or self._why_not_connected)
         asked = self._clock.monotonic()  # what ZooKeeper answers to lets the session last so long from here on
         names = await self._names_in_line()
         self._why_not_connected = _SILENT
@@ -263,5 +266,12 @@ def _client_of(place: Place, config: ControllerConfig) -> Any:
         certfile=config.store_tls_cert or None,
         keyfile=config.store_tls_key or None,
         check_hostname=True,
-        logger=_logger,
+        logger=_Quieter(_logger),
     )
+
+
+class _Quieter(logging.LoggerAdapter[logging.Logger]):
+    """Kazoo's warnings are details: that we cannot work, and why, is our own line."""
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        super().log(logging.INFO if level == logging.WARNING else level, msg, *args, **kwargs)

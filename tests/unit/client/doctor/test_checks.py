@@ -11,6 +11,7 @@ from skyrocket.client.doctor.examination import findings_of
 from skyrocket.client.doctor.explanation import outlook_of, steps_of
 from skyrocket.client.doctor.facts import BrokerFacts, ClusterFacts, GroupFacts, NameServerFacts
 from skyrocket.client.doctor.finding import Severity
+from skyrocket.client.doctor.server_checks import name_servers, reachable
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.access import UserInfo
@@ -298,3 +299,11 @@ def test_the_way_of_a_message_shows_where_it_ends() -> None:
     steps = {step.name: step.findings for step in steps_of(facts, facts.groups["Billing"], findings_of(facts))}
     assert [each.code for each in steps["clients"]] == ["no-client"]
     assert steps["name server"] == ()
+
+
+@pytest.mark.parametrize("problem", ["maybe the server wants TLS", "the certificate is not trusted: unable to get …"])
+def test_a_server_that_ends_the_connection_over_tls_need_not_be_started(problem: str) -> None:
+    (finding,) = name_servers(replace(healthy(), name_servers=(NameServerFacts("x:1", problem=problem),)))
+    assert "it runs, but the two do not agree on TLS: --tls" in finding.remedy
+    (finding,) = reachable(at_a(problem=problem)(healthy()))
+    assert "--tls-ca" in finding.remedy
