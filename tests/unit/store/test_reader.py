@@ -514,9 +514,13 @@ def test_a_read_of_many_at_once_gives_what_a_look_at_each_entry_gives(
     limits: tuple[int, int, int, int],
 ) -> None:
     stores = Stores(tmp_path_factory.mktemp("reads"), FakeClock())
-    names = ("max_transfer_count_memory", "max_transfer_count_disk")
-    names += ("max_transfer_bytes_memory", "max_transfer_bytes_disk")
-    store = stores.open(memory_bytes=near, memory_ratio=100, **dict(zip(names, limits, strict=True)))
+    config: dict[str, Any] = {
+        "max_transfer_count_memory": limits[0],
+        "max_transfer_count_disk": limits[1],
+        "max_transfer_bytes_memory": limits[2],
+        "max_transfer_bytes_disk": limits[3],
+    }
+    store = stores.open(memory_bytes=near, memory_ratio=100, **config)
     for queue_id, size in places:
         put(store, b"x" * size, queue_id=queue_id)
     store.dispatch()
