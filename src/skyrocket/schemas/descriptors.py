@@ -9,7 +9,7 @@ from typing import Any
 from skyrocket.errors import ConfigError
 from skyrocket.schemas.proto_text import file_descriptor
 from skyrocket.schemas.protobuf import HOW_TO_GET_IT
-from skyrocket.schemas.registry import serialized_schema
+from skyrocket.schemas.registry import serialized_number, serialized_schema
 
 
 def latest_descriptors(registry: str, subject: str) -> tuple[bytes, str]:
@@ -22,11 +22,11 @@ def latest_descriptors(registry: str, subject: str) -> tuple[bytes, str]:
     return _set_of(found), f"{file.package}.{file.message_type[0].name}".lstrip(".")
 
 
-def numbered_descriptors(registry: str, number: int, answer: dict[str, Any]) -> bytes:
-    """The same for a schema by its number, with what `numbered_schema` gave; raises ConfigError, RegistryError."""
+def numbered_descriptors(registry: str, number: int) -> bytes:
+    """The same for a schema by its number; raises ConfigError, RegistryError."""
     _require_library()
     found: dict[str, Any] = {}
-    _add_answer(found, registry, answer, f"number {number}", None)
+    _add_answer(found, registry, serialized_number(registry, number), f"number {number}", None)
     return _set_of(found)
 
 

@@ -95,7 +95,7 @@ def reader_of_number(registry: str, number: int) -> TreeReader:
     answer = numbered_schema(registry, number)
     kind = answer.get("schemaType", "AVRO")
     if kind == "PROTOBUF":
-        return ProtobufTrees(numbered_descriptors(registry, number, answer))
+        return ProtobufTrees(numbered_descriptors(registry, number))
     if kind == "JSON":
         return JsonTrees()
     if kind != "AVRO":

@@ -42,6 +42,11 @@ def schema_text(registry: str, number: int) -> str:
 
 def numbered_schema(registry: str, number: int) -> dict[str, Any]:
     """`schema`, `schemaType` (AVRO when there is none) and `references` of a number; raises RegistryError."""
+    return _asked(registry, f"schemas/ids/{number}")
+
+
+def serialized_number(registry: str, number: int) -> dict[str, Any]:
+    """The same of Protobuf, as descriptors where the registry can give them: of other types it may refuse to."""
     return _asked(registry, f"schemas/ids/{number}?format=serialized")
 
 

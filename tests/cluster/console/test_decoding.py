@@ -49,7 +49,7 @@ def catalog(folder: Path, registry: str) -> Catalog:
 
 @pytest.mark.requirement("B009", "D022")
 async def test_a_message_is_shown_as_its_schema_says_or_with_the_reason(tmp_path: Path) -> None:
-    answers = {"/schemas/ids/7?format=serialized": {"schema": json.dumps(ORDER)}}
+    answers = {"/schemas/ids/7": {"schema": json.dumps(ORDER)}}
     with schema_registry(answers) as registry:
         async with AsyncLocalCluster() as cluster, console_of(cluster, schemas=catalog(tmp_path, registry)) as visitor:
             await visitor.log_in()

@@ -68,11 +68,12 @@ def test_a_body_that_begins_with_a_number_is_read_by_the_schema_of_a_registry(tm
     asked: list[str] = []
     references = [{"name": "shop.Order", "subject": "orders", "version": 3}]
     answers: dict[str, Any] = {
-        "/schemas/ids/1?format=serialized": {"schema": json.dumps(BASKET), "references": references},
+        "/schemas/ids/1": {"schema": json.dumps(BASKET), "references": references},
         "/subjects/orders/versions/3": {"schema": json.dumps(ORDER)},
+        "/schemas/ids/2": {"schemaType": "PROTOBUF", "schema": LINES},
         "/schemas/ids/2?format=serialized": {"schemaType": "PROTOBUF", "schema": LINES},
-        "/schemas/ids/3?format=serialized": {"schemaType": "JSON", "schema": "{}"},
-        "/schemas/ids/4?format=serialized": {"schemaType": "THRIFT", "schema": "x"},
+        "/schemas/ids/3": {"schemaType": "JSON", "schema": "{}"},
+        "/schemas/ids/4": {"schemaType": "THRIFT", "schema": "x"},
     }
     with schema_registry(answers, asked=asked) as address:
         secret = address.replace("http://", "http://me:secret@")
@@ -88,7 +89,7 @@ def test_a_body_that_begins_with_a_number_is_read_by_the_schema_of_a_registry(tm
     assert value == Decoded("JSON", f"{address}, number 3", {"a": 1})
     assert other is not None
     assert "is of THRIFT, which is not read here" in other.trouble
-    assert asked.count("/schemas/ids/1?format=serialized") == 1
+    assert asked.count("/schemas/ids/1") == 1
 
 
 def test_a_registry_that_does_not_know_is_asked_again_after_a_while(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_registry_that_does_not_know_is_asked_again_after_a_while(tmp_path: Pa
             assert found is not None
             assert "404" in found.trouble
         assert len(asked) == 1
-        answers["/schemas/ids/9?format=serialized"] = {"schema": json.dumps(ORDER)}
+        answers["/schemas/ids/9"] = {"schema": json.dumps(ORDER)}
         clock.advance(seconds=31)
         assert schemas.decoded("T", body) == Decoded("Avro", f"{address}, number 9", {"id": "o-1"})
 
@@ -113,7 +114,7 @@ def test_a_registry_cannot_send_us_elsewhere(tmp_path: Path) -> None:
     elsewhere: list[str] = []
     answers: dict[str, Any] = {}
     with schema_registry({}, asked=elsewhere) as other, schema_registry(answers) as address:
-        answers["/schemas/ids/5?format=serialized"] = f"{other}/stolen"
+        answers["/schemas/ids/5"] = f"{other}/stolen"
         schemas = catalog(tmp_path, f'[[schema]]\ntopics = "*"\nregistry = "{address}"')
         found = schemas.decoded("T", numbered(5, b"x"))
     assert found is not None
@@ -128,7 +129,8 @@ def test_a_missing_library_is_named_with_its_extra(
     kind = {"avro": "AVRO", "protobuf": "PROTOBUF"}[extra]
     monkeypatch.setitem(sys.modules, library, None)
     reader_of_number.cache_clear()
-    with schema_registry({"/schemas/ids/6?format=serialized": {"schemaType": kind, "schema": '"string"'}}) as address:
+    answer = {"schemaType": kind, "schema": '"string"'}
+    with schema_registry({"/schemas/ids/6": answer, "/schemas/ids/6?format=serialized": answer}) as address:
         schemas = catalog(tmp_path, f'[[schema]]\ntopics = "*"\nregistry = "{address}"')
         found = schemas.decoded("T", numbered(6, b"x"))
     assert found is not None
