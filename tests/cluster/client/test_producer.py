@@ -298,7 +298,6 @@ async def test_when_all_attempts_fail_the_error_lists_them(tmp_path: Path) -> No
         text = str(caught.value)
         assert text.startswith(f"message for topic {TOPIC} was not confirmed within ")
         assert "3 attempts: 1) broker-a after" in text
-        assert text.count("nothing listens there") <= 2, "what several attempts have met is told once"
 
 
 async def test_a_refusal_that_no_other_broker_would_revoke_is_not_tried_again(tmp_path: Path) -> None:
