@@ -414,6 +414,7 @@ def test_controllers_of_rocketmq_are_asked_and_told(apache_of_version: Callable[
         )
 
         chosen = str(replicas[second.address]["brokerId"])
+        assert f"set {BROKER} has no replica 77" in rocket.refused("controller", "elect", address, BROKER, "77", code=4)
         assert "--yes" in rocket.refused("controller", "elect", address, BROKER, chosen, code=2)
         rocket.well("controller", "elect", address, BROKER, chosen, "--yes")
         assert "nothing is to be changed" in rocket.well("controller", "elect", address, BROKER, chosen)

@@ -138,3 +138,10 @@ async def _refused(console: Console) -> bool:
     finally:
         await visitor.http.aclose()
     return False
+
+
+async def test_a_method_that_an_endpoint_does_not_have_is_refused_in_json() -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        await visitor.log_in()
+        refused = await visitor.post("/api/alerts", {}, status=404)
+    assert refused["error"] == "there is no POST /api/alerts: /docs lists what there is"

@@ -129,17 +129,24 @@ def test_every_command_of_the_list_loads() -> None:
             assert load(name).name == name
 
 
-def test_a_shell_completes_verbs() -> None:
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("skyrocket topic de", ["describe", "delete"]),
+        ("skyrocket mqadmin updateTopic", ["updateTopic", "updateTopicList", "updateTopicPerm"]),
+    ],
+)
+def test_a_shell_completes_verbs(line: str, completed: list[str]) -> None:
     asked = {
         "_SKYROCKET_COMPLETE": "complete_bash",
-        "_TYPER_COMPLETE_ARGS": "skyrocket topic de",
-        "COMP_WORDS": "skyrocket topic de",
+        "_TYPER_COMPLETE_ARGS": line,
+        "COMP_WORDS": line,
         "COMP_CWORD": "2",
     }
     done = subprocess.run(
         [sys.executable, "-m", "skyrocket"], env={**os.environ, **asked}, capture_output=True, text=True, timeout=60
     )
-    assert done.stdout.split() == ["describe", "delete"]
+    assert done.stdout.split() == completed
     script = subprocess.run(
         [sys.executable, "-m", "skyrocket", "completion", "zsh"], capture_output=True, text=True, timeout=60
     )

@@ -39,6 +39,7 @@ def test_a_unit_starts_what_the_program_has(unit: Path) -> None:
     assert load(command).make_context(command, arguments).info_name == command
     assert service["Type"] == "notify"
     assert service["Restart"] == "on-failure"
+    assert service["RestartPreventExitStatus"] == "2", "wrong settings would be tried every five seconds for ever"
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)

@@ -27,13 +27,19 @@ _TIMEOUT_SECONDS = 15.0
 mqadmin = typer.Typer(add_completion=False, rich_markup_mode="rich")
 
 
+def _names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """For shells: the commands; what follows a name is its own."""
+    given = ctx.params.get("words") or ()
+    return [] if given else [name for name in sorted(COMMANDS) if name.lower().startswith(incomplete.lower())]
+
+
 @mqadmin.callback(
     invoke_without_command=True,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
 )
 def run_mqadmin(
     ctx: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    words: Annotated[list[str] | None, typer.Argument(hidden=True, autocompletion=_names)] = None,
 ) -> None:
     """RocketMQ's mqadmin: `skyrocket mqadmin NAME options`; without a name, the list of names.
 

@@ -101,7 +101,13 @@ def elect(
     cluster: Annotated[str, typer.Option("--cluster", "-c", help="Its cluster.")] = "DefaultCluster",
 ) -> None:
     """Make another replica the master of its set."""
-    before = operator.ask(lambda admin: admin.replica_sets(address, [name]))[name].master_broker_id
+    from skyrocket.client import NotFound
+
+    found = operator.ask(lambda admin: admin.replica_sets(address, [name]))[name]
+    known = sorted(each.broker_id for each in (*found.in_sync_replicas, *found.not_in_sync_replicas))
+    if broker_id not in known:
+        raise NotFound(f"set {name} has no replica {broker_id}; there are {', '.join(map(str, known))}")
+    before = found.master_broker_id
     changes = [Change(f"set {name}", address, "master", before, broker_id)] if before != broker_id else []
     operator.carry_out(
         changes,

@@ -35,7 +35,7 @@ def application(parts: Parts) -> ASGIApp:
     pages = [
         Route("/api/live", follow),
         Route("/api/openapi.json", _openapi),
-        Route("/api/{path:path}", _no_such_endpoint),
+        Route("/api/{path:path}", _no_such_endpoint, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         Route(files.release + "/{path:path}", files.kept),
         Route("/static/{path:path}", files.asked_again),
         Route("/{path:path}", files.document),
