@@ -57,6 +57,7 @@ async def looking(**options: object) -> AsyncIterator[tuple[Shop, Browser]]:
         browser = await asyncio.to_thread(opened.__enter__)
         try:
             await asyncio.to_thread(browser.driver.get, one.console.operator_address)
+            await asyncio.to_thread(browser.sees, "operator", "#account")  # who leaves before it is not logged in
             yield one, browser
         finally:
             await asyncio.to_thread(opened.__exit__, None, None, None)
