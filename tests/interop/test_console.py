@@ -29,6 +29,10 @@ READ = (
     "/api/cluster",
     "/api/clients",
     "/api/pipelines",
+    "/api/places",
+    "/api/metrics-places",
+    "/api/transactions/given-up",
+    "/api/timers?key=nobody",
     "/api/alerts",
 )
 
