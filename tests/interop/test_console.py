@@ -45,6 +45,10 @@ READ = (
     "/api/controllers",
     "/api/clients",
     "/api/pipelines",
+    "/api/places",
+    "/api/metrics-places",
+    "/api/transactions/given-up",
+    "/api/timers?key=nobody",
     "/api/alerts",
 )
 

@@ -1,5 +1,6 @@
 """The health strip has what the doctor finds, the first page what alerts have told; lists say what waits how long."""
 
+import asyncio
 from dataclasses import replace
 
 from skyrocket.client import Message
@@ -64,7 +65,8 @@ async def test_lists_say_how_old_the_oldest_message_is_what_is_tried_again_and_w
         await cluster.create_group("billing")
         async with cluster.producer() as producer, console_of(cluster) as visitor:
             await producer.send(Message("Orders", b"one"))
-            newest = (await visitor.get("/api/topics"))["rows"]
+            page = await visitor.until("/api/topics", lambda answer: any(row["oldest_ms"] for row in answer["rows"]))
+            newest = page["rows"]
             async with cluster.admin() as admin:
                 for queue in await admin.queues("Orders"):
                     await admin.set_offset("billing", queue, 0)
@@ -84,3 +86,24 @@ async def test_places_tell_how_long_messages_are_kept_and_where_prometheus_looks
         metrics = await visitor.get("/api/metrics-places")
     assert places["retention_hours"] == [48]
     assert metrics["rows"] == [{"broker": "broker-a:0", "exporter": "PROM", "address": ""}]
+
+
+async def test_a_group_that_commits_without_a_client_is_a_pipeline_with_its_rates_and_offsets() -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor, cluster.admin() as admin:
+        await cluster.create_topic("Orders", queues=1)
+        await cluster.create_group("report")
+        (queue,) = await admin.queues("Orders")
+        async with cluster.producer() as producer:
+            for _ in range(20):
+                await producer.send(Message("Orders", b"x"))
+        rows: list[dict[str, object]] = []
+        for offset in range(1, 20):  # a batch each time
+            await admin.set_offset("report", queue, offset)
+            visitor.console.parts.view.forget()
+            rows = (await visitor.get("/api/pipelines"))["rows"]
+            if rows:
+                break
+            await asyncio.sleep(0.3)  # two looks within a second are one
+    (row,) = rows
+    assert (row["group"], row["topics"], row["offset"], row["lag"]) == ("report", ["Orders"], offset, 20 - offset)
+    assert row["in_per_second"] is not None

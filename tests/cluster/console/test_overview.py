@@ -1,5 +1,7 @@
 """The first page, the session, and what is refused."""
 
+import re
+
 import httpx
 import pytest
 
@@ -113,6 +115,21 @@ async def test_cookies_are_for_this_site_alone_and_over_https_for_it_alone(
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
     assert ("Secure" in cookie) is secure
+
+
+async def test_every_route_of_the_api_is_in_its_description_and_nothing_else_is() -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        document = await visitor.get("/api/openapi.json")
+        starlette = visitor.console.app._app  # type: ignore[attr-defined]
+        routes = {
+            (method, re.sub(r":\w+}", "}", route.path))
+            for route in starlette.routes
+            for method in (route.methods or ["GET"])
+            if route.path.startswith("/api/") and method != "HEAD"
+        }
+    described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert routes - described == {("GET", "/api/openapi.json"), ("GET", "/api/{path}")}
+    assert described <= routes
 
 
 async def test_an_answer_is_followed_live_over_a_real_port_and_ends_with_the_console() -> None:

@@ -1,9 +1,9 @@
 """Gathers facts: everybody is asked, and who does not answer is a fact as well."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.admin.offset_admin import QueueLag
@@ -40,13 +40,25 @@ class Scope:
 
 
 class Gatherer:
-    """Asks through one admin; nothing that fails ends it."""
+    """Asks through one admin; nothing that fails ends it.
 
-    def __init__(self, admin: Admin, scope: Scope, clock: Clock | None = None) -> None:
+    Who shares its process with others asks less `at_once`, and rests after each answer.
+    """
+
+    def __init__(
+        self,
+        admin: Admin,
+        scope: Scope,
+        clock: Clock | None = None,
+        *,
+        at_once: int = _AT_ONCE,
+        rest_seconds: float = 0.0,
+    ) -> None:
         self._admin = admin
         self._scope = scope
         self._clock = clock or SystemClock()
-        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(at_once)
+        self._rest_seconds = rest_seconds
 
     async def gather(self) -> ClusterFacts:
         """All facts of the scope."""
@@ -176,9 +188,17 @@ class Gatherer:
         except SkyrocketError:
             return otherwise
 
-    async def _all(self, work: Iterable[Awaitable[T]]) -> list[T]:
-        async def bounded(one: Awaitable[T]) -> T:
+    async def _all(self, work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+        async def bounded(one: Coroutine[Any, Any, T]) -> T:
             async with self._slots:
-                return await one
+                answer = await one
+                if self._rest_seconds:
+                    await asyncio.sleep(self._rest_seconds)
+                return answer
 
-        return await asyncio.gather(*map(bounded, work))
+        questions = list(work)
+        try:
+            return await asyncio.gather(*map(bounded, questions))
+        finally:
+            for one in questions:
+                one.close()  # those that were never asked, because nobody waits any more

@@ -17,6 +17,29 @@ _ERROR = {
     "properties": {"error": {"type": "string"}, "kind": {"type": "string"}},
 }
 
+# The one endpoint that is no function with types: it follows the others.
+_LIVE = {
+    "tags": ["Live"],
+    "operationId": "live",
+    "summary": "Follow a GET: `answer` events with what it answers, when that has changed; `trouble` while it cannot.",
+    "parameters": [
+        {
+            "name": "of",
+            "in": "query",
+            "required": True,
+            "schema": {"type": "string"},
+            "example": "/api/groups?sort=-lag",
+        }
+    ],
+    "responses": {
+        "200": {"description": "Events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+        "default": {
+            "description": "Why not.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+        },
+    },
+}
+
 
 def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The whole document."""
@@ -25,13 +48,15 @@ def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     for endpoint in endpoints:
         path = _NAMES.sub(lambda match: f"{{{match[1]}}}", endpoint.path)
         paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint, known)
+    paths["/api/live"] = {"get": _LIVE}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Skyrocket console",
             "version": __version__,
             "description": "Every number of a page comes from here. GET /api/live?of=… follows any GET as server-sent "
-            "events. Changes need the session's cookie and its csrf in the header X-Skyrocket-Csrf.",
+            "events. Changes need the session's cookie and its csrf in the header X-Skyrocket-Csrf, or a token of the "
+            "page Access as Authorization: Bearer ….",
         },
         "paths": paths,
         "components": {"schemas": known},

@@ -7,7 +7,7 @@ does not tell brokers.
 from dataclasses import dataclass
 
 from skyrocket.console.api.endpoint import Call, Family
-from skyrocket.console.cluster.groups import figures
+from skyrocket.console.cluster.groups import figures as group_figures
 from skyrocket.console.cluster.shared_answers import each
 
 family = Family("Pipelines")
@@ -21,7 +21,9 @@ class PipelineRow:
     topics: list[str]
     lag: int
     late_ms: int | None
-    out_per_second: float | None
+    in_per_second: float | None  # of its topics; None before the second look
+    out_per_second: float | None  # what it reads
+    offset: int  # the sum of what it has committed; the group's page has each queue
     last_message_ms: int | None  # when the last message that it has read was stored
     moved_ms: int  # when it was last seen to go on
 
@@ -41,8 +43,21 @@ async def pipelines(call: Call) -> Pipelines:
     members = await each(sorted(view.moved_ms), view.members.get)
     rows = []
     for group in (name for name, connected in members.items() if connected is None):
-        known = figures(lags[group], call.now_ms)
+        known = group_figures(lags[group], call.now_ms)
         last = max((lag.last_timestamp for lag in lags[group]), default=0) or None
-        rate, moved_ms = view.out_per_second(group), view.moved_ms[group]
-        rows.append(PipelineRow(group, list(known.topics), known.lag, known.late_ms, rate, last, moved_ms))
+        written = await each(list(known.topics), view.topic_figures.get)
+        speeds = [figures.in_per_second for figures in written.values() if figures.in_per_second is not None]
+        rows.append(
+            PipelineRow(
+                group,
+                list(known.topics),
+                known.lag,
+                known.late_ms,
+                sum(speeds) if speeds else None,
+                view.out_per_second(group),
+                known.consumed,
+                last,
+                view.moved_ms[group],
+            )
+        )
     return Pipelines(rows)

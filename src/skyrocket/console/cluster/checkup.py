@@ -18,7 +18,9 @@ from skyrocket.errors import SkyrocketError
 _logger = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 60.0
-_REST: Final = 100  # it asks for everything: brokers shall hardly notice, however many topics they have
+_REST: Final = 20  # it asks for everything: brokers shall hardly notice, however many topics they have
+_AT_ONCE: Final = 2  # and pages that are asked for meanwhile do not wait for it
+_REST_SECONDS: Final = 0.005
 _LONGEST_PAUSE_SECONDS: Final = 900.0
 _SAMPLE_SECONDS: Final = 5.0  # between two looks at lag: it may grow
 _AFTER_CHANGE_SECONDS: Final = 5.0
@@ -46,7 +48,9 @@ class Checkup:
         """Ask everybody, and judge."""
         began = self._clock.monotonic()
         try:
-            facts = await Gatherer(self._admin, Scope(sample_seconds=_SAMPLE_SECONDS), self._clock).gather()
+            scope = Scope(sample_seconds=_SAMPLE_SECONDS)
+            gatherer = Gatherer(self._admin, scope, self._clock, at_once=_AT_ONCE, rest_seconds=_REST_SECONDS)
+            facts = await gatherer.gather()
         except SkyrocketError as error:  # the strip names what is wrong from what the view knows
             _logger.info("the cluster was not examined: %s", error)
         else:

@@ -114,7 +114,7 @@ class ClusterView:
         """When the oldest message of each topic was stored, as far as brokers say so soon: each queue is a question."""
         asking = asyncio.create_task(each(list(names), self.oldest.get))
         try:
-            await asyncio.wait({asking}, timeout=_PATIENCE_SECONDS / 2)
+            await asyncio.wait({asking}, timeout=_PATIENCE_SECONDS / 4)
         finally:
             asking.cancel()  # as above
             await asyncio.gather(asking, return_exceptions=True)

@@ -97,6 +97,7 @@ export const chinese = {
   "Cluster": "集群",
   "Commit transaction": "提交事务",
   "Commit": "提交",
+  "Committed offsets": "已提交位点",
   "Configuration": "配置",
   "Connected": "已连接",
   "Consumed per second": "每秒消费",

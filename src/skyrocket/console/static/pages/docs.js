@@ -27,7 +27,7 @@ export async function show(root) {
       families.set(family, [...(families.get(family) || []), { path, method, operation }]);
     }
   }
-  const answer = (operation) => typeOf(operation.responses["200"].content["application/json"].schema);
+  const answer = (operation) => typeOf(Object.values(operation.responses["200"].content)[0].schema);
   fill(place, h("p", { class: "soft" }, document_.info.description), [...families].map(([family, operations]) => h("div", { class: "card flush" }, h("h2", null, family), table([
     { name: "", of: (row) => badge(row.method.toUpperCase(), COLOURS[row.method]) },
     { name: t("Path"), kind: "mono", of: (row) => row.path },

@@ -14,6 +14,8 @@ export async function show(root) {
     { name: t("Topics"), of: (row) => row.topics.map((topic) => [h("a", { href: `/topics/${encodeURIComponent(topic)}` }, topic), " "]) },
     { name: t("Lag"), kind: "number", of: (row) => count(row.lag) },
     { name: t("Time lag"), kind: "number", of: (row) => duration(row.late_ms) },
+    { name: t("Committed offsets"), kind: "number", of: (row) => h("a", { href: `/groups/${encodeURIComponent(row.group)}` }, count(row.offset)) },
+    { name: t("In/s"), kind: "number", of: (row) => rate(row.in_per_second) },
     { name: t("Out/s"), kind: "number", of: (row) => rate(row.out_per_second) },
     { name: t("Last message stored"), kind: "soft", of: (row) => ago(row.last_message_ms) },
     { name: t("Last commit"), kind: "soft", of: (row) => ago(row.moved_ms) },
