@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skyrocket.config.sections import StoreConfig
-from skyrocket.format.record import decode_record
+from skyrocket.format.record import decode_records
 from skyrocket.model.message import StoredMessage
 from skyrocket.store.message_store import MessageStore
 from tests.integration.client.servers import registered
@@ -129,5 +129,5 @@ def bodies_in(store: Path, config: StoreConfig) -> list[bytes]:
     with MessageStore(store, config) as opened:
         found: list[StoredMessage] = []
         for queue_id in range(4):
-            found += [decode_record(record) for record in opened.get(TOPIC, queue_id, 0).slices]
+            found += decode_records(opened.get(TOPIC, queue_id, 0).join())
         return [message.body for message in found]

@@ -24,6 +24,7 @@ class EntryFiles:
         "_directory_made",
         "_disk",
         "_handles",
+        "changes",
         "directory",
         "entry_size",
         "file_size",
@@ -44,6 +45,7 @@ class EntryFiles:
         self.tail: tuple[int, bytearray] = (0, bytearray())
         self.touched: set[int] = set()  # files written since the last sync
         self.trusted: set[int] = set()  # files whose entries are known to be of this queue; the reader adds to it
+        self.changes = 0  # of entries that stand in files: who remembers what was there must look again
         self._directory_made = False
 
     def load(self) -> bool:
@@ -124,6 +126,7 @@ class EntryFiles:
             return
         start = position - position % self.file_size
         self._handles.write(self.path_of(start), data, position - start, self.file_size)
+        self.changes += 1
         self.touched.add(start)
 
     def write_out(self) -> int:
@@ -175,6 +178,7 @@ class EntryFiles:
             self._handles.zero_from(path, position - self.starts[-1], self.file_size)
             self.touched.add(self.starts[-1])
         self.tail = (position, bytearray())
+        self.changes += 1
 
     def drop_first_file(self) -> None:
         """Delete the oldest file; the newest one always stays."""
@@ -195,3 +199,4 @@ class EntryFiles:
         self.trusted.discard(start)
         self._handles.forget(path)
         self._disk.unlink(path)
+        self.changes += 1

@@ -6,7 +6,6 @@ it is read, and never answers with bytes of some other message.
 """
 
 from collections.abc import Callable, Collection
-from operator import add
 from struct import Struct
 
 from skyrocket.config.sections import StoreConfig
@@ -19,7 +18,9 @@ from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.disk import Disk
 from skyrocket.store.entry_check import HEAD, EntryCheck
 from skyrocket.store.index import Index
+from skyrocket.store.mapped_file_queue import MappedFile
 from skyrocket.store.queue_table import QueueTable
+from skyrocket.store.read_ahead import COPY_BELOW, ReadAhead, file_with
 from skyrocket.store.results import Boundary, GetResult, GetStatus
 from skyrocket.store.statistics import Statistics
 from skyrocket.store.time_search import TimeSearch
@@ -34,10 +35,7 @@ _MIN_BYTES = 100
 _QUERY_ROUNDS = 3
 _PLACE = some_fields("size", "queue_offset", "physical_offset")
 _unpack_place = _PLACE.unpack_from
-# Several entries at once: all of their fields, or their sizes alone.
-_entries_structs: dict[int, Struct] = {n: Struct(">" + "qiq" * n) for n in range(1, 65)}
-_sizes_structs: dict[int, Struct] = {n: Struct(">" + "8xi8x" * n) for n in range(1, 65)}
-_OFFSET = Struct(">q")
+_entries_structs: dict[int, Struct] = {n: Struct(">" + "qiq" * n) for n in range(1, 65)}  # several entries at once
 
 
 class Reader:
@@ -60,6 +58,7 @@ class Reader:
         self._statistics = statistics
         self._times = TimeSearch(self.by_physical_offset, disk, nearest=config.offset_by_time_nearest)
         self._entries = EntryCheck(self.by_physical_offset, light_queues=config.multi_dispatch)
+        self._ahead = ReadAhead(commit_log)
         self._near = memory_bytes * config.memory_ratio // 100  # records nearer to the log's end count as in memory
 
     def use(self, config: StoreConfig) -> None:
@@ -115,33 +114,39 @@ class Reader:
     def _get_run(self, queue: ConsumeQueue, offset: int, count: int, max_bytes: int) -> GetResult | None:
         """The common case: no filter, all in memory and in one file, within the limits. None when it is not that."""
         config = self._config
-        data = queue.read(offset, min(count, config.max_transfer_count_memory))
+        count = min(count, config.max_transfer_count_memory)
+        most_bytes = min(max_bytes, config.max_transfer_bytes_memory)
+        oldest = self._log.written_offset - self._near
+        ahead = self._ahead.records(queue, offset, count, most_bytes, oldest)
+        if ahead is not None:
+            slices, total = ahead
+            return GetResult(GetStatus.FOUND, offset + count, queue.min_offset, queue.max_offset, slices, count, total)
+        data = queue.read(offset, count)
         count = len(data) // ENTRY_SIZE
-        sizes_struct = _sizes_structs.get(count)
-        if sizes_struct is None:
+        layout = _entries_structs.get(count)
+        if layout is None:
             return None
-        sizes = sizes_struct.unpack(data)
-        total = sum(sizes)
-        (first,), (last,) = _OFFSET.unpack_from(data), _OFFSET.unpack_from(data, len(data) - ENTRY_SIZE)
-        if (
-            total > max_bytes
-            or total > config.max_transfer_bytes_memory
-            or self._log.written_offset - first > self._near
-        ):
+        fields = layout.unpack(data)
+        offsets, sizes = fields[0::3], fields[1::3]
+        total, first, last = sum(sizes), offsets[0], offsets[-1]
+        if total > most_bytes or first < oldest:
             return None
-        region = self._log.slice(first, last + sizes[-1] - first)
-        if region is None or len(region) < total or sizes[-1] < _PLACE.size:  # a damaged queue may go back in the log
+        span = last + sizes[-1] - first
+        if span < total or sizes[-1] < _PLACE.size:  # a damaged queue may go back in the log
             return None
-        if len(region) == total:
+        if span == total:
             # A run without gaps: with the right first and last record all between them are right as well.
-            right = _unpack_place(region) == (sizes[0], offset, first)
-            right = right and _unpack_place(region, last - first) == (sizes[-1], offset + count - 1, last)
-            if not right:
+            region = self._log.slice(first, span)
+            if (
+                region is None
+                or _unpack_place(region) != (sizes[0], offset, first)
+                or _unpack_place(region, last - first) != (sizes[-1], offset + count - 1, last)
+            ):
                 return None
             slices = [region]
         else:
-            offsets = _entries_structs[count].unpack(data)[0::3]
-            cut = _cut(region, offset, offsets, sizes)
+            file = file_with(self._log, first, span)
+            cut = None if file is None else _cut(file, offset, offsets, sizes, total)
             if cut is None:
                 return None
             slices = cut
@@ -311,15 +316,23 @@ class Reader:
         return self._times.time_of_record(self._log.min_offset, -1)
 
 
-def _cut(region: memoryview, offset: int, offsets: tuple[int, ...], sizes: tuple[int, ...]) -> list[memoryview] | None:
-    """The records of a queue among those of others; None when one of them is not what its entry says."""
-    first = offsets[0]
-    starts = [at - first for at in offsets]
-    slices = list(map(region.__getitem__, map(slice, starts, map(add, starts, sizes))))
-    expected = zip(sizes, range(offset, offset + len(sizes)), offsets, strict=True)
-    if min(map(len, slices)) < _PLACE.size or list(map(_unpack_place, slices)) != list(expected):
+def _cut(
+    file: MappedFile, offset: int, offsets: tuple[int, ...], sizes: tuple[int, ...], total: int
+) -> list[memoryview] | None:
+    """The records of a queue among those of others; None when one of them is not what its entry says.
+
+    Small ones are copied together: whoever writes them to a socket would do it, and one piece costs less than many.
+    """
+    if min(sizes) < _PLACE.size:
         return None
-    return slices
+    start, view = file.start_offset, file.view
+    pieces = [view[(place := at - start) : place + size] for at, size in zip(offsets, sizes, strict=True)]
+    if min(map(len, pieces)) < _PLACE.size:  # a damaged entry points out of the file
+        return None
+    expected = zip(sizes, range(offset, offset + len(sizes)), offsets, strict=True)
+    if list(map(_unpack_place, pieces)) != list(expected):
+        return None
+    return [memoryview(b"".join(pieces))] if total < COPY_BELOW else pieces
 
 
 def _out_of_range(offset: int, low: int, high: int) -> GetResult | None:

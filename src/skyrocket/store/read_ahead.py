@@ -1,0 +1,142 @@
+"""For who reads a queue on and on: its next entries, read and compared with their records once for twenty pulls.
+
+    read 0 … 32     as any other; it is noted that somebody will go on at 32
+    read 32 … 64    somebody goes on there: 640 entries are read and compared
+    read 64 … 96    what is left of them is noted at 64, so this read need not look at entries at all
+
+Readers at different places of a queue do not disturb each other. What is remembered holds as long as nobody changes
+entries of the queue's files; entries in memory, the newest, are not remembered.
+"""
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skyrocket.format.dtypes import Int64s, gathered
+from skyrocket.format.queue_entry import ENTRY_DTYPE, ENTRY_SIZE
+from skyrocket.format.record import FIELD_CODES, field_offset
+from skyrocket.store.commit_log import CommitLog
+from skyrocket.store.consume_queue import ConsumeQueue
+from skyrocket.store.mapped_file_queue import MappedFile
+
+_ENTRIES: Final = 640  # read at once
+_FEWEST: Final = 64  # fewer are read as any others
+_FEWEST_WANTED: Final = 16  # who takes fewer at a time gains nothing
+_MOST_READERS: Final = 512
+COPY_BELOW: Final = 64 << 10  # bytes of records among those of other queues that are copied together
+
+_NAMES: Final = ("size", "queue_offset", "physical_offset")
+_HEAD: Final = np.dtype(
+    {
+        "names": _NAMES,
+        "formats": [{"i": ">i4", "q": ">i8"}[FIELD_CODES[name]] for name in _NAMES],
+        "offsets": [field_offset(name) for name in _NAMES],
+    }
+)
+
+
+def file_with(log: CommitLog, physical_offset: int, size: int) -> MappedFile | None:
+    """The file of the log that has all of these bytes; None when they are gone, not yet there, or cross a file."""
+    file = log.files.find(physical_offset) if physical_offset + size <= log.readable_offset else None
+    return None if file is None or physical_offset + size > file.start_offset + file.size else file
+
+
+class Records(NamedTuple):
+    """What a read found: in as few pieces as may be."""
+
+    slices: list[memoryview]
+    size: int
+
+
+class _Ahead:
+    """Entries of a queue whose records are what the entries say; all of them lie in one file of the log."""
+
+    __slots__ = ("alike", "changes", "end", "file", "first", "places", "record_size", "sizes")
+
+    def __init__(self, changes: int, first: int, file: MappedFile, places: Int64s, sizes: Int64s) -> None:
+        self.changes = changes
+        self.first = first  # queue offset
+        self.end = first + len(places)
+        self.file = file
+        self.places = places  # in the file
+        self.sizes = sizes
+        size = self.record_size = int(sizes[0])
+        # All places of the file at which so many bytes may begin: picked from, they are copied together at once.
+        self.alike: NDArray[np.void] | None = None
+        if (sizes == size).all():
+            self.alike = np.ndarray((file.size - size + 1,), f"V{size}", file.map, 0, strides=(1,))
+
+    def records(self, offset: int, count: int, most_bytes: int, not_before: int) -> Records | None:
+        """So many records from a queue offset on; None when they are too large, or begin before a place in the log."""
+        begin = offset - self.first
+        places, sizes = self.places[begin : begin + count], self.sizes[begin : begin + count]
+        size = int(sizes.sum()) if self.alike is None else self.record_size * count
+        file, start, end = self.file, int(places[0]), int(places[-1] + sizes[-1])
+        if size > most_bytes or file.start_offset + start < not_before:
+            return None
+        if end - start == size:  # neighbours in the log
+            slices = [file.view[start:end]]
+        elif size >= COPY_BELOW:
+            view = file.view
+            slices = [view[at : at + size] for at, size in zip(places.tolist(), sizes.tolist(), strict=True)]
+        elif self.alike is not None:
+            slices = [memoryview(self.alike[places].tobytes())]
+        else:
+            log = file.map
+            pieces = [log[at : at + size] for at, size in zip(places.tolist(), sizes.tolist(), strict=True)]
+            slices = [memoryview(b"".join(pieces))]
+        return Records(slices, size)
+
+
+class ReadAhead:
+    """Who goes on where, and what was read for them."""
+
+    def __init__(self, log: CommitLog) -> None:
+        self._log = log
+        self._at: OrderedDict[tuple[ConsumeQueue, int], _Ahead | None] = OrderedDict()  # None: nothing was read yet
+
+    def records(self, queue: ConsumeQueue, offset: int, count: int, most_bytes: int, not_before: int) -> Records | None:
+        """Records from an offset on, for who was expected there; None: read them as any others."""
+        if count < _FEWEST_WANTED:
+            return None
+        expected, end = self._at, offset + count
+        is_expected = (queue, offset) in expected
+        ahead = expected.pop((queue, offset), None)
+        if is_expected and (ahead is None or end > ahead.end or ahead.changes != queue.entries.changes):
+            ahead = self._read(queue, offset)
+        if ahead is not None and (end > ahead.end or self._log.files.find(ahead.file.start_offset) is not ahead.file):
+            ahead = None  # not so many of them, or that file of the log is gone
+        expected[queue, end] = ahead
+        if len(expected) > _MOST_READERS:
+            expected.popitem(last=False)
+        return None if ahead is None else ahead.records(offset, count, most_bytes, not_before)
+
+    def _read(self, queue: ConsumeQueue, offset: int) -> _Ahead | None:
+        """The entries from an offset on; None when they are few, or the first of them are not as usual."""
+        entries, log = queue.entries, self._log
+        changes = entries.changes
+        if entries.tail[0] - offset * ENTRY_SIZE < _FEWEST * ENTRY_SIZE:
+            return None
+        table = np.frombuffer(entries.read(offset * ENTRY_SIZE, _ENTRIES * ENTRY_SIZE), dtype=ENTRY_DTYPE)
+        if len(table) < _FEWEST:
+            return None
+        places, sizes = table["physical_offset"].astype(np.int64), table["size"].astype(np.int64)
+        file = file_with(log, int(places[0]), 1)
+        if file is None:
+            return None
+        places -= file.start_offset
+        end = min(file.size, log.readable_offset - file.start_offset)
+        usual = (places >= 0) & (sizes >= _HEAD.itemsize) & (places <= end - sizes)
+        count = len(table) if usual.all() else int(np.argmin(usual))
+        if count < _FEWEST:
+            return None
+        places, sizes = places[:count], sizes[:count]
+        heads = gathered(file.map, _HEAD, places)
+        right = (
+            (heads["size"] == sizes)
+            & (heads["queue_offset"] == np.arange(offset, offset + count))
+            & (heads["physical_offset"] == places + file.start_offset)
+        )
+        return _Ahead(changes, offset, file, places, sizes) if right.all() else None

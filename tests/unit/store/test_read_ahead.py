@@ -1,0 +1,182 @@
+"""Who reads a queue on and on gets what any other reader gets, with fewer looks at its entries."""
+
+import copy
+import mmap
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skyrocket.errors import CorruptFile
+from skyrocket.format.queue_entry import ENTRY, ENTRY_SIZE
+from skyrocket.store.message_store import MessageStore
+from skyrocket.store.read_ahead import ReadAhead
+from skyrocket.store.results import GetStatus
+from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, put
+
+LARGE: dict[str, Any] = {"commit_log_file_size": 1 << 20, "consume_queue_file_size": 40_000}
+
+
+class CountingDisk(UnforcedDisk):
+    """Counts reads of files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = 0
+
+    def read_at(self, fd: int, length: int, position: int) -> bytes:
+        self.reads += 1
+        return super().read_at(fd, length, position)
+
+
+def filled(stores: Stores, queue_ids: list[int], sizes: list[int] | None = None, **changes: Any) -> MessageStore:
+    """A store with a message in each of these queues, one after the other; entries are in files."""
+    store = stores.open(f"store-{len(stores._opened)}", memory_bytes=1 << 40, **{**LARGE, **changes})
+    for number, queue_id in enumerate(queue_ids):
+        size = sizes[number % len(sizes)] if sizes else 10
+        put(store, (b"%06d" % number).ljust(size, b"."), queue_id=queue_id)
+    store.dispatch()
+    store.queues.write_out()
+    return store
+
+
+def as_anybody(store: MessageStore, *read: Any) -> Any:
+    """The same read by somebody whom nobody expected."""
+    reader = copy.copy(store.reader)
+    reader._ahead = ReadAhead(store.commit_log)
+    return outcome(reader, *read)
+
+
+def outcome(reader: Any, *read: Any) -> Any:
+    try:
+        result = reader.get(TOPIC, *read)
+    except CorruptFile as error:
+        return str(error)
+    return (
+        *(result.status, result.next_offset, result.min_offset, result.max_offset),
+        *(result.join(), result.count, result.size, result.suggest_slave),
+    )
+
+
+def read_on(store: MessageStore, queue_id: int, offset: int, counts: list[int]) -> None:
+    """Read on, and compare each step."""
+    for count in counts:
+        expected = as_anybody(store, queue_id, offset, count)
+        assert outcome(store.reader, queue_id, offset, count) == expected
+        if isinstance(expected, str) or expected[1] == offset:
+            return
+        offset = expected[1]
+
+
+def test_entries_are_read_once_for_twenty_pulls(stores: Stores) -> None:
+    disk = CountingDisk()
+    store = filled(stores, [0, 1] * 1000, disk=disk)
+    before = disk.reads
+    got = [bodies(store.get(TOPIC, 1, offset, 32)) for offset in range(0, 640, 32)]
+    assert [body for some in got for body in some] == [b"%06d...." % number for number in range(1, 1280, 2)]
+    assert disk.reads - before <= 4
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_who_reads_on_gets_what_anybody_gets(stores: Stores, data: st.DataObject) -> None:
+    queue_ids = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=12)) * 60
+    sizes = data.draw(st.just([10]) | st.lists(st.integers(6, 3000), min_size=1, max_size=9))
+    changes = data.draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "commit_log_file_size": st.sampled_from([1 << 17, 1 << 18]),
+                "consume_queue_file_size": st.sampled_from([2000, 3000]),
+                "max_transfer_count_memory": st.sampled_from([20, 32, 100]),
+                "max_transfer_bytes_memory": st.sampled_from([3000, 60_000, 262_144]),
+            },
+        )
+    )
+    store = filled(stores, queue_ids, sizes, **changes)
+    for _ in range(data.draw(st.integers(0, 40))):  # these stay in memory
+        put(store, b"late")
+    store.dispatch()
+    steps = st.lists(st.sampled_from([32, 32, 32, 1, 16, 20, 64, 100]), min_size=1, max_size=40)
+    for _ in range(2):
+        read_on(store, data.draw(st.integers(0, 2)), data.draw(st.integers(0, 100)), data.draw(steps))
+    store.close()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    queue_ids=st.sampled_from([[0], [0, 1], [0, 1, 1]]),
+    sizes=st.sampled_from([[10], [10, 300]]),
+    wrong=st.integers(0, 250),
+    entry=st.tuples(st.integers(-1, 1 << 20), st.integers(-1, 400) | st.sampled_from([2**31 - 1, -(2**31)])),
+    read_before=st.integers(0, 5),
+)
+def test_a_damaged_entry_is_refused_as_it_is_to_anybody(
+    stores: Stores, queue_ids: list[int], sizes: list[int], wrong: int, entry: tuple[int, int], read_before: int
+) -> None:
+    store = filled(stores, queue_ids * 300, sizes)
+    for offset in range(0, read_before * 32, 32):
+        store.get(TOPIC, 0, offset, 32)
+    queue = store.queues.get(TOPIC, 0)
+    assert queue is not None
+    queue.entries.overwrite(wrong * ENTRY_SIZE, ENTRY.pack(*entry, 0))
+    read_on(store, 0, read_before * 32, [32] * 10)
+    store.close()
+
+
+def test_readers_at_different_places_do_not_disturb_each_other(stores: Stores) -> None:
+    disk = CountingDisk()
+    store = filled(stores, [0, 1] * 1000, disk=disk)
+    before = disk.reads
+    for step in range(10):
+        for start in (0, 160, 320, 480):
+            result = store.get(TOPIC, 0, start + step * 32, 32)
+            assert bodies(result)[0] == b"%06d...." % (2 * (start + step * 32))
+    assert disk.reads - before <= 4 * 3
+
+
+def test_a_file_of_the_log_that_is_gone_is_missed_at_once(stores: Stores) -> None:
+    store = filled(stores, [0, 1] * 1000, commit_log_file_size=1 << 17)
+    for offset in (0, 32, 64):
+        assert store.get(TOPIC, 0, offset, 32).status is GetStatus.FOUND
+    store.flush()
+    store.commit_log.files.drop_file(store.commit_log.files.starts[0])
+    expected = as_anybody(store, 0, 96, 32)
+    assert outcome(store.reader, 0, 96, 32) == expected
+    assert expected[1] > 128 + 32  # the first that are still there
+
+
+def test_neighbours_in_the_log_are_one_slice_of_it(stores: Stores) -> None:
+    store = filled(stores, [0] * 300)
+    for offset in (0, 32, 64):
+        (view,) = store.get(TOPIC, 0, offset, 32).slices
+        assert isinstance(view.obj, mmap.mmap)
+
+
+def test_large_records_are_not_copied(stores: Stores) -> None:
+    store = filled(stores, [0, 1] * 150, [3000])
+    for offset in (0, 32, 64):
+        result = store.get(TOPIC, 0, offset, 32)
+        assert len(result.slices) == 32
+        assert all(isinstance(view.obj, mmap.mmap) for view in result.slices)
+
+
+def test_what_lies_far_back_is_left_to_the_rules_for_reads_from_disk(stores: Stores) -> None:
+    store = stores.open("far", memory_bytes=100_000, **LARGE)
+    for number in range(2000):
+        put(store, b"%06d" % number)
+    store.dispatch()
+    store.queues.write_out()
+    for offset in (0, 32, 64):
+        result = store.get(TOPIC, 0, offset, 32)
+        assert result.count == 8  # maxTransferCountOnMessageInDisk
+        assert result.suggest_slave
+    read_on(store, 0, 0, [32] * 10)
+    read_on(store, 0, 1500, [32] * 14)
+
+
+def test_the_number_of_readers_that_are_remembered_is_bounded(stores: Stores) -> None:
+    store = filled(stores, [0, 1] * 1000)
+    for offset in range(900):
+        store.get(TOPIC, 0, offset, 32)
+    assert len(store.reader._ahead._at) <= 512
