@@ -12,6 +12,7 @@ from skyrocket.protocol import header_binary, header_json
 from skyrocket.protocol.codes import SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.errors import CommandTooLarge, ProtocolError
+from skyrocket.protocol.pull_shapes import PULL_HEADS, PullShapes
 from skyrocket.protocol.send_shapes import SEND_CODES, SEND_HEADS, SendShapes
 
 MAX_FRAME_SIZE = 16 << 20  # the length field included
@@ -28,11 +29,12 @@ _VIEW_FROM = 32 << 10  # bodies from this size on are views of what was received
 class FrameReader:
     """Cuts what one connection receives into commands."""
 
-    __slots__ = ("_failed", "_max_frame_size", "_shapes", "frames_received", "pending")
+    __slots__ = ("_failed", "_max_frame_size", "_pulls", "_shapes", "frames_received", "pending")
 
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE, shapes: SendShapes | None = None) -> None:
         self._max_frame_size = max_frame_size
         self._shapes = shapes  # for servers that many sends come to
+        self._pulls = None if shapes is None else PullShapes()  # and many pulls
         self.frames_received = 0
         self.pending = bytearray()  # the beginning of one frame; others only look how much there is
         self._failed: str | None = None
@@ -58,7 +60,7 @@ class FrameReader:
     def _cut(self, data: bytes, at: int, commands: list[RemotingCommand]) -> None:
         size = len(data)
         largest = self._max_frame_size - _LENGTH_SIZE
-        shapes = self._shapes
+        shapes, pulls = self._shapes, self._pulls
         while size - at >= _PREFIX_SIZE:
             length, word = _unpack_prefix(data, at)
             header_size = word & _MAX_HEADER_SIZE
@@ -74,6 +76,8 @@ class FrameReader:
                 header = data[header_at:body_at]
                 if shapes is not None and header.startswith(SEND_HEADS):
                     commands.append(shapes.read(header, body) or _learned(shapes, header, body))
+                elif pulls is not None and header.startswith(PULL_HEADS):
+                    commands.append(pulls.command(header, body))
                 else:
                     commands.append(_decode_json(header, body))
             else:
@@ -114,6 +118,8 @@ class FrameReader:
             commands.append(header_binary.decode(header, body))
         elif self._shapes is not None and header.startswith(SEND_HEADS):
             commands.append(self._shapes.read(header, body) or _learned(self._shapes, header, body))
+        elif self._pulls is not None and header.startswith(PULL_HEADS):
+            commands.append(self._pulls.command(header, body))
         elif header:
             commands.append(_decode_json(header, body))
         # RocketMQ: a frame without a header is passed over in silence.

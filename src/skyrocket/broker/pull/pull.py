@@ -18,6 +18,7 @@ from skyrocket.observability.histogram import Histogram
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
+from skyrocket.protocol.pull_shapes import ShapedPull
 from skyrocket.protocol.requests.answer_template import AnswerTemplate
 from skyrocket.protocol.requests.pulling import (
     COMMIT_OFFSET,
@@ -27,6 +28,7 @@ from skyrocket.protocol.requests.pulling import (
     PullMessage,
     PullMessageAnswer,
 )
+from skyrocket.protocol.send_shapes import ShapeMemo
 from skyrocket.remoting.answers import Answer, LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import RawHandler
@@ -61,6 +63,15 @@ _CODES: Final[Mapping[GetStatus, ResponseCode]] = {
     GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
+
+
+class _Known(ShapeMemo):
+    """What all pulls of one shape ask for; both offsets are those of the first of them."""
+
+    __slots__ = ("header",)
+
+    def __init__(self, header: PullMessage) -> None:
+        self.header = header
 
 
 class _Allowed(NamedTuple):
@@ -102,39 +113,36 @@ class PullProcessor:
 
     def pull(self, peer: Peer, request: RemotingCommand) -> Outcome:
         """A pull as it arrives; raises its refusals."""
-        header = _HEADERS[request.code].from_fields(request.ext_fields)
+        header, queue_offset, commit_offset = _asked(request)
         allowed = self._checked(peer, header)
         if header.sys_flag & COMMIT_OFFSET:
-            self._offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
+            self._offsets.commit(header.consumer_group, header.topic, header.queue_id, commit_offset)
         reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
         if reset is not None:
             return self._reset_answer(request, header, allowed, reset)
-        result = self._get(peer, header, allowed)
-        code = self._code(header, result)
+        result = self._get(peer, header, queue_offset, allowed)
+        code = self._code(queue_offset, result)
         if code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & SUSPEND and not request.is_oneway:
-            return self._held(peer, request, header, allowed)
-        return self._answer(request, header, allowed, result, code)
-
-    def _held(self, peer: Peer, request: RemotingCommand, header: PullMessage, allowed: _Allowed) -> LaterAnswer:
-        later = LaterAnswer(request)
-        deadline = self._clock.monotonic() + header.suspend_timeout_millis / 1000
-        queue = (header.topic, header.queue_id)
-        self._polling.hold(HeldPull(later, peer, queue, header.queue_offset, allowed.wanted, deadline))
-        return later
+            later = LaterAnswer(request)
+            deadline = self._clock.monotonic() + header.suspend_timeout_millis / 1000
+            queue = (header.topic, header.queue_id)
+            self._polling.hold(HeldPull(later, peer, queue, queue_offset, allowed.wanted, deadline))
+            return later
+        return self._answer(request, allowed, result, code)
 
     def _pull_again(self, held: HeldPull) -> None:
         """Once more from the first check on, but without commit and without waiting."""
         request = held.later.request
-        header = _HEADERS[request.code].from_fields(request.ext_fields)
+        header, queue_offset, _ = _asked(request)
         try:
             allowed = self._checked(held.peer, header)
             reset = self._offsets.take_reset(header.consumer_group, header.topic, header.queue_id)
             if reset is not None:
                 held.later.fill(self._reset_answer(request, header, allowed, reset))
                 return
-            result = self._get(held.peer, header, allowed)
-            code = self._code(header, result)
-            held.later.fill(self._answer(request, header, allowed, result, code))
+            result = self._get(held.peer, header, queue_offset, allowed)
+            code = self._code(queue_offset, result)
+            held.later.fill(self._answer(request, allowed, result, code))
         except RequestError as error:
             held.later.refuse(error)
 
@@ -175,13 +183,13 @@ class PullProcessor:
 
     # ── reading and answering ────────────────────────────────────────────────────────────────────────────────────────
 
-    def _get(self, peer: Peer, header: PullMessage, allowed: _Allowed) -> GetResult:
+    def _get(self, peer: Peer, header: PullMessage, queue_offset: int, allowed: _Allowed) -> GetResult:
         max_bytes = header.max_msg_bytes if header.max_msg_bytes else _MAX_BYTES
         began = self._clock.monotonic()
         result = self._store.reader.get(
             header.topic,
             header.queue_id,
-            header.queue_offset,
+            queue_offset,
             max(header.max_msg_nums, 1),
             max_bytes,
             tags_codes=allowed.wanted.tags_codes,
@@ -201,13 +209,11 @@ class PullProcessor:
                 self._counters.read_meter(peer, header.topic, result.count, result.size)
         return result
 
-    def _code(self, header: PullMessage, result: GetResult) -> ResponseCode:
-        code = response_code(result.status, header.queue_offset)
-        return code if self._at_slave is None else self._at_slave.code(result, code, header.queue_offset)
+    def _code(self, queue_offset: int, result: GetResult) -> ResponseCode:
+        code = response_code(result.status, queue_offset)
+        return code if self._at_slave is None else self._at_slave.code(result, code, queue_offset)
 
-    def _answer(
-        self, request: RemotingCommand, header: PullMessage, allowed: _Allowed, result: GetResult, code: ResponseCode
-    ) -> Answer:
+    def _answer(self, request: RemotingCommand, allowed: _Allowed, result: GetResult, code: ResponseCode) -> Answer:
         suggested = 0
         if self.slave_read:
             suggested = allowed.group.broker_id_when_slow if result.suggest_slave else allowed.group.broker_id
@@ -246,6 +252,18 @@ class PullProcessor:
             group_sys_flag=allowed.group.sys_flag,
         ).to_fields()
         return request.answer(ResponseCode.PULL_OFFSET_MOVED, "OFFSET_RESET", fields)
+
+
+def _asked(request: RemotingCommand) -> tuple[PullMessage, int, int]:
+    """What a pull asks for, its offset and what it commits: both may be others than those in the header."""
+    if not isinstance(request, ShapedPull):
+        header = _HEADERS[request.code].from_fields(request.ext_fields)
+        return header, header.queue_offset, header.commit_offset
+    memo = request.shape.memo
+    if memo is None:
+        memo = request.shape.memo = _Known(_HEADERS[request.code].from_fields(request.ext_fields))
+    assert isinstance(memo, _Known)
+    return memo.header, request.queue_offset, request.commit_offset
 
 
 def no_lite_pulls(host: str) -> RawHandler:
