@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skyrocket.format.dtypes import Int64s, gathered
 from skyrocket.format.queue_entry import ENTRY_DTYPE, ENTRY_SIZE
-from skyrocket.format.record import FIELD_CODES, field_offset
+from skyrocket.format.record import FIELD_CODES, field_offset, some_fields
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.mapped_file_queue import MappedFile
@@ -28,7 +28,8 @@ _MOST_READERS: Final = 512
 COPY_BELOW: Final = 64 << 10  # bytes of records among those of other queues that are copied together
 
 _NAMES: Final = ("size", "queue_offset", "physical_offset")
-_HEAD: Final = np.dtype(
+PLACE: Final = some_fields(*_NAMES)  # by which a record is known to be the one that an entry means
+_PLACES: Final = np.dtype(
     {
         "names": _NAMES,
         "formats": [{"i": ">i4", "q": ">i8"}[FIELD_CODES[name]] for name in _NAMES],
@@ -105,7 +106,7 @@ class ReadAhead:
         is_expected = (queue, offset) in expected
         ahead = expected.pop((queue, offset), None)
         if is_expected and (ahead is None or end > ahead.end or ahead.changes != queue.entries.changes):
-            ahead = self._read(queue, offset)
+            ahead = self._read(queue, offset, not_before)
         if ahead is not None and (end > ahead.end or self._log.files.find(ahead.file.start_offset) is not ahead.file):
             ahead = None  # not so many of them, or that file of the log is gone
         expected[queue, end] = ahead
@@ -113,8 +114,8 @@ class ReadAhead:
             expected.popitem(last=False)
         return None if ahead is None else ahead.records(offset, count, most_bytes, not_before)
 
-    def _read(self, queue: ConsumeQueue, offset: int) -> _Ahead | None:
-        """The entries from an offset on; None when they are few, or the first of them are not as usual."""
+    def _read(self, queue: ConsumeQueue, offset: int, not_before: int) -> _Ahead | None:
+        """The entries from an offset on; None when they are few, old, or not as usual."""
         entries, log = queue.entries, self._log
         changes = entries.changes
         if entries.tail[0] - offset * ENTRY_SIZE < _FEWEST * ENTRY_SIZE:
@@ -122,18 +123,20 @@ class ReadAhead:
         table = np.frombuffer(entries.read(offset * ENTRY_SIZE, _ENTRIES * ENTRY_SIZE), dtype=ENTRY_DTYPE)
         if len(table) < _FEWEST:
             return None
-        places, sizes = table["physical_offset"].astype(np.int64), table["size"].astype(np.int64)
-        file = file_with(log, int(places[0]), 1)
-        if file is None:
+        first, size, _ = table[0].item()
+        file = file_with(log, first, PLACE.size) if first >= not_before else None
+        # The first alone before the others: in light queues, whose records have other numbers, none is as usual.
+        if file is None or PLACE.unpack_from(file.map, first - file.start_offset) != (size, offset, first):
             return None
+        places, sizes = table["physical_offset"].astype(np.int64), table["size"].astype(np.int64)
         places -= file.start_offset
         end = min(file.size, log.readable_offset - file.start_offset)
-        usual = (places >= 0) & (sizes >= _HEAD.itemsize) & (places <= end - sizes)
+        usual = (places >= 0) & (sizes >= PLACE.size) & (places <= end - sizes)
         count = len(table) if usual.all() else int(np.argmin(usual))
         if count < _FEWEST:
             return None
         places, sizes = places[:count], sizes[:count]
-        heads = gathered(file.map, _HEAD, places)
+        heads = gathered(file.map, _PLACES, places)
         right = (
             (heads["size"] == sizes)
             & (heads["queue_offset"] == np.arange(offset, offset + count))

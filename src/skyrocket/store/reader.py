@@ -11,7 +11,7 @@ from struct import Struct
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format.index_layout import key_text, tag_text
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY_SIZE, PREFILL_SIZE, QueueEntry
-from skyrocket.format.record import MAGIC_V1, MAGIC_V2, some_fields
+from skyrocket.format.record import MAGIC_V1, MAGIC_V2
 from skyrocket.store.batch_consume_queue import BatchConsumeQueue
 from skyrocket.store.commit_log import CommitLog
 from skyrocket.store.consume_queue import ConsumeQueue
@@ -20,7 +20,7 @@ from skyrocket.store.entry_check import HEAD, EntryCheck
 from skyrocket.store.index import Index
 from skyrocket.store.mapped_file_queue import MappedFile
 from skyrocket.store.queue_table import QueueTable
-from skyrocket.store.read_ahead import COPY_BELOW, ReadAhead, file_with
+from skyrocket.store.read_ahead import COPY_BELOW, PLACE, ReadAhead, file_with
 from skyrocket.store.results import Boundary, GetResult, GetStatus
 from skyrocket.store.statistics import Statistics
 from skyrocket.store.time_search import TimeSearch
@@ -33,8 +33,7 @@ _MAX_BYTES = 134_217_728
 LOOK_AT = 800  # entries that one read with filters tries; RocketMQ: 16000 bytes of them
 _MIN_BYTES = 100
 _QUERY_ROUNDS = 3
-_PLACE = some_fields("size", "queue_offset", "physical_offset")
-_unpack_place = _PLACE.unpack_from
+_unpack_place = PLACE.unpack_from
 _entries_structs: dict[int, Struct] = {n: Struct(">" + "qiq" * n) for n in range(1, 65)}  # several entries at once
 
 
@@ -132,7 +131,7 @@ class Reader:
         if total > most_bytes or first < oldest:
             return None
         span = last + sizes[-1] - first
-        if span < total or sizes[-1] < _PLACE.size:  # a damaged queue may go back in the log
+        if span < total or sizes[-1] < PLACE.size:  # a damaged queue may go back in the log
             return None
         if span == total:
             # A run without gaps: with the right first and last record all between them are right as well.
@@ -323,11 +322,11 @@ def _cut(
 
     Small ones are copied together: whoever writes them to a socket would do it, and one piece costs less than many.
     """
-    if min(sizes) < _PLACE.size:
+    if min(sizes) < PLACE.size:
         return None
     start, view = file.start_offset, file.view
     pieces = [view[(place := at - start) : place + size] for at, size in zip(offsets, sizes, strict=True)]
-    if min(map(len, pieces)) < _PLACE.size:  # a damaged entry points out of the file
+    if min(map(len, pieces)) < PLACE.size:  # a damaged entry points out of the file
         return None
     expected = zip(sizes, range(offset, offset + len(sizes)), offsets, strict=True)
     if list(map(_unpack_place, pieces)) != list(expected):

@@ -184,17 +184,17 @@ class PullProcessor:
     # ── reading and answering ────────────────────────────────────────────────────────────────────────────────────────
 
     def _get(self, peer: Peer, header: PullMessage, queue_offset: int, allowed: _Allowed) -> GetResult:
-        max_bytes = header.max_msg_bytes if header.max_msg_bytes else _MAX_BYTES
+        wanted = allowed.wanted
         began = self._clock.monotonic()
         result = self._store.reader.get(
             header.topic,
             header.queue_id,
             queue_offset,
             max(header.max_msg_nums, 1),
-            max_bytes,
-            tags_codes=allowed.wanted.tags_codes,
-            record_filter=None if allowed.wanted.properties is None else allowed.wanted.record,
-            look_at=allowed.wanted.look_at,
+            header.max_msg_bytes or _MAX_BYTES,
+            tags_codes=wanted.tags_codes,
+            record_filter=None if wanted.properties is None else wanted.record,
+            look_at=wanted.look_at,
         )
         if result.status is GetStatus.NO_MATCHED_LOGIC_QUEUE:
             result.status = GetStatus.NO_MESSAGE_IN_QUEUE  # RocketMQ: looking for a queue makes one
@@ -279,6 +279,8 @@ def no_lite_pulls(host: str) -> RawHandler:
 
 def response_code(status: GetStatus, queue_offset: int) -> ResponseCode:
     """What a client is told of a read."""
+    if status is GetStatus.FOUND:  # nearly always
+        return ResponseCode.SUCCESS
     if status in (GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE):
         return ResponseCode.PULL_OFFSET_MOVED if queue_offset else ResponseCode.PULL_NOT_FOUND
     return _CODES[status]
