@@ -1,6 +1,6 @@
 """One connection: frames in, answers out, and calls in the other direction.
 
-    data ─▶ Inbox ─▶ requests ─▶ router ─▶ answers ─▶ `_out` ─▶ one write when the turn ends
+    data ─▶ Inbox ─▶ requests ─▶ router ─▶ answers ─▶ `_out` ─▶ one write when the turn ends, or earlier when it is much
               │   └▶ answers  ─▶ calls
               └─ more than little ─▶ the turn's ring ─▶ a slice at a time
 
@@ -27,6 +27,7 @@ from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import Frame, Handles, LaterAnswer, answer_frame, refusal, settled
 from skyrocket.remoting.calls import Calls, next_opaque
+from skyrocket.remoting.early_write import EARLY_FROM, written_now
 from skyrocket.remoting.errors import ConnectionLost, RemotingError
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, reply_of
 from skyrocket.remoting.inbox import Inbox
@@ -363,6 +364,10 @@ class Connection(asyncio.Protocol):
             else:
                 out += frame
                 size += sum(map(len, frame))
+                is_last = number + 1 == len(commands)
+                if size >= EARLY_FROM and not is_last and not self._out_laters and written_now(self._transport, out):
+                    out.clear()
+                    size = 0
         self._out_size = size
         if handled and not self._will_flush:
             self._speak()  # also with nothing to say: others may wait for the turn's end
@@ -476,12 +481,9 @@ class Connection(asyncio.Protocol):
             self.abort(CloseReason.SLOW)
 
     def _put(self, frame: Frame) -> None:
-        if isinstance(frame, bytes):
-            self._out.append(frame)
-            self._out_size += len(frame)
-        else:
-            self._out += frame
-            self._out_size += sum(map(len, frame))
+        pieces = [frame] if isinstance(frame, bytes) else frame
+        self._out += pieces
+        self._out_size += sum(map(len, pieces))
         if not self._write_is_full:
             self.last_activity = self._monotonic()
         self._speak()
