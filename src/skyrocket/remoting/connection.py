@@ -1,6 +1,6 @@
 """One connection: frames in, answers out, and calls in the other direction.
 
-    data ─▶ Inbox ─▶ requests ─▶ router ─▶ answers ─▶ Outbox ─▶ one write when the turn ends
+    data ─▶ Inbox ─▶ requests ─▶ router ─▶ answers ─▶ Outbox ─▶ one write when the turn ends, or earlier when it is much
               │   └▶ answers  ─▶ calls
               └─ more than little ─▶ the turn's ring ─▶ a slice at a time
 
@@ -28,6 +28,7 @@ from skyrocket.protocol.send_shapes import ShapedSend
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import Frame, Handles, LaterAnswer, answer_frame, refusal
 from skyrocket.remoting.calls import Calls, next_opaque
+from skyrocket.remoting.early_write import EARLY_FROM, written_now
 from skyrocket.remoting.errors import ConnectionLost, RemotingError
 from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply, command_of, reply_of
 from skyrocket.remoting.inbox import Inbox
@@ -361,6 +362,8 @@ class Connection(asyncio.Protocol):
             if frame is not None:
                 out.put(frame)
             at += 1
+            if out.size >= EARLY_FROM and at < end and not out.laters and written_now(self._transport, out.pieces):
+                out.clear()
         left = commands[at:]
         if handled and not self._will_flush:
             self._speak()  # also with nothing to say: others may wait for the turn's end
