@@ -71,7 +71,7 @@ def reset(
 
     async def look(admin: "Admin") -> "ResetPreview":
         if isinstance(place, int):
-            preview = await admin.preview_move(group, topic, place)
+            preview = await admin.preview_offset(group, topic, place)
         else:
             preview = await admin.preview_reset(group, topic, place)
         is_new = all(move.committed is None for move in preview.moves)

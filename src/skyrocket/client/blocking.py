@@ -445,7 +445,7 @@ class Admin(_Running[_admin.Admin]):
     reset_offsets = waits(_admin.Admin.reset_offsets)
     reset_by_brokers = waits(_admin.Admin.reset_by_brokers)
     preview_reset = waits(_admin.Admin.preview_reset)
-    preview_move = waits(_admin.Admin.preview_move)
+    preview_offset = waits(_admin.Admin.preview_offset)
     move_to_offset = waits(_admin.Admin.move_to_offset)
     clone_offsets = waits(_admin.Admin.clone_offsets)
     all_lag = waits(_admin.Admin.all_lag)

@@ -263,7 +263,7 @@ class OffsetAdmin(GroupAdmin, BrokerAdmin):
         target = end if moment is None else await self.offset_at(queue, moment)
         return QueueMove(queue, await self.committed(group, queue), max(target, 0), max(first, 0), end)
 
-    async def preview_move(self, group: str, topic: str, offset: int) -> ResetPreview:
+    async def preview_offset(self, group: str, topic: str, offset: int) -> ResetPreview:
         """What `move_to_offset` with the same arguments would skip or repeat; changes nothing."""
         ends = await asyncio.gather(*(self._move(group, queue, None) for queue in await self.queues(topic)))
         moves = (replace(move, target=min(max(offset, move.first), move.end)) for move in ends)
@@ -271,7 +271,7 @@ class OffsetAdmin(GroupAdmin, BrokerAdmin):
 
     async def move_to_offset(self, group: str, topic: str, offset: int) -> dict[MessageQueue, int]:
         """Let a group go on at one offset in every queue of a topic, or at the end that is nearer; members are told."""
-        moves = (await self.preview_move(group, topic, offset)).moves
+        moves = (await self.preview_offset(group, topic, offset)).moves
         for move in moves:
             await self.move_queue(group, move.queue, move.target)
         return {move.queue: move.target for move in moves}

@@ -114,7 +114,7 @@ class ResetWanted:
             raise BadInput("at_ms is missing: to what time?")
         return self.at_ms / 1000
 
-    def same_offset(self) -> int | None:
+    def chosen_offset(self) -> int | None:
         """For every queue, None when it is a moment; raises BadInput."""
         if self.to != "offset":
             return None
@@ -149,11 +149,11 @@ class ResetPlan:
 @family.get("/api/groups/{group}/reset")
 async def preview_reset(call: Call, wanted: ResetWanted) -> ResetPlan:
     """What a reset would skip and repeat, queue by queue; changes nothing."""
-    group, offset = call.path["group"], wanted.same_offset()
+    group, offset = call.path["group"], wanted.chosen_offset()
     if offset is None:
         preview = await call.admin.preview_reset(group, wanted.topic, wanted.moment())
     else:
-        preview = await call.admin.preview_move(group, wanted.topic, offset)
+        preview = await call.admin.preview_offset(group, wanted.topic, offset)
     members = await call.parts.view.members.get(group)
     moves = [
         MoveRow(
@@ -174,7 +174,7 @@ async def preview_reset(call: Call, wanted: ResetWanted) -> ResetPlan:
 @family.post("/api/groups/{group}/reset")
 async def reset(call: Call, wanted: ResetWanted) -> Done:
     """Let a group go on elsewhere; running members are told."""
-    name, offset = call.path["group"], wanted.same_offset()
+    name, offset = call.path["group"], wanted.chosen_offset()
     lags = await call.admin.consumer_lag(name, wanted.topic)
     call.before = {f"{lag.queue.broker_name}:{lag.queue.queue_id}": lag.consumer_offset for lag in lags}
     if offset is None:
