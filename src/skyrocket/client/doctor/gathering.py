@@ -174,10 +174,11 @@ class Gatherer:
     ) -> dict[MessageQueue, TopicOffset]:
         consumed = {each.queue.topic for group in groups.values() for each in group.lags}
         own = {prefix + name for name in groups for prefix in (RETRY_PREFIX, DLQ_PREFIX)}
-        answers = await self._all(
-            self._or(self._admin.topic_offsets(topic), {}) for topic in sorted((consumed | own) & topics.keys())
-        )
+        answers = await self._all(map(self._offsets_of, sorted((consumed | own) & topics.keys())))
         return {queue: offset for answer in answers for queue, offset in answer.items()}
+
+    async def _offsets_of(self, topic: str) -> dict[MessageQueue, TopicOffset]:
+        return await self._or(self._admin.topic_offsets(topic), {})
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

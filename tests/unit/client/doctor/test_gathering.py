@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from skyrocket.client.admin.admin import Admin
+from skyrocket.client.doctor.facts import GroupFacts
 from skyrocket.client.doctor.gathering import Gatherer, Scope
 
 
@@ -20,9 +21,18 @@ class SilentAdmin:
     async def cluster_at(self, _: str) -> None:
         await asyncio.sleep(3600)
 
+    async def topic_offsets(self, _: str) -> None:
+        await asyncio.sleep(3600)
 
-async def test_questions_that_were_never_asked_are_dropped_without_a_word() -> None:
-    gathering = asyncio.create_task(Gatherer(cast("Admin", SilentAdmin()), Scope(), at_once=1).gather())
+
+@pytest.mark.parametrize("asked", ["all", "offsets"])
+async def test_questions_that_were_never_asked_are_dropped_without_a_word(asked: str) -> None:
+    gatherer = Gatherer(cast("Admin", SilentAdmin()), Scope(), at_once=1)
+    nobody = {"Billing": GroupFacts("Billing")}
+    topics = {"%RETRY%Billing": None, "%DLQ%Billing": None}
+    gathering: asyncio.Task[object] = asyncio.create_task(
+        gatherer.gather() if asked == "all" else gatherer._offsets(topics, nobody)
+    )
     await asyncio.sleep(0.01)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
