@@ -12,40 +12,40 @@ SIZE_OF_LATER: Final = 256  # what an answer that is not there yet counts toward
 class Outbox:
     """Of one connection."""
 
-    __slots__ = ("laters", "pieces", "size")
+    __slots__ = ("_pieces", "laters", "size")
 
     def __init__(self) -> None:
-        self.pieces: list[Body | LaterAnswer | LaterRun] = []
+        self._pieces: list[Body | LaterAnswer | LaterRun] = []
         self.size = 0
         self.laters = 0  # answers that were not there when their places were taken
 
     def __len__(self) -> int:
-        return len(self.pieces)
+        return len(self._pieces)
 
     def put(self, piece: Frame | LaterAnswer | LaterRun) -> None:
         """The next to be said."""
         if isinstance(piece, bytes):
-            self.pieces.append(piece)
+            self._pieces.append(piece)
             self.size += len(piece)
         elif isinstance(piece, list):
-            self.pieces += piece
+            self._pieces += piece
             self.size += sum(map(len, piece))
         else:
             count = len(piece.requests) if isinstance(piece, LaterRun) else 1
-            self.pieces.append(piece)
+            self._pieces.append(piece)
             self.laters += count
             self.size += count * SIZE_OF_LATER
 
     def take(self) -> tuple[list[Body], int, list[LaterAnswer]]:
         """All that can be said, its size, and the answers that have not come, which have no place any more."""
-        pieces, size, laters = self.pieces, self.size, self.laters
-        self.pieces, self.size, self.laters = [], 0, 0
+        pieces, size, laters = self._pieces, self.size, self.laters
+        self._pieces, self.size, self.laters = [], 0, 0
         return _settled(pieces) if laters else (cast("list[Body]", pieces), size, [])
 
     def clear(self) -> list[LaterAnswer | LaterRun]:
         """Nothing of it will be said; gives the answers that may still come."""
-        laters = [piece for piece in self.pieces if isinstance(piece, LaterAnswer | LaterRun)]
-        self.pieces, self.size, self.laters = [], 0, 0
+        laters = [piece for piece in self._pieces if isinstance(piece, LaterAnswer | LaterRun)]
+        self._pieces, self.size, self.laters = [], 0, 0
         return laters
 
 
