@@ -358,6 +358,7 @@ class Connection(asyncio.Protocol):
                 if run is not None:
                     out.put(run)
                     at += len(run.requests)
+                    self._turn.taken += len(run.requests)
                     continue
                 may_run = False  # with this one it would be tried in vain for each
             frame = handle(self, command)

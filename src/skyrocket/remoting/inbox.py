@@ -92,7 +92,6 @@ class Inbox:
         self._began = now
         commands = self._reader.receive(data)
         if len(commands) <= most:
-            turn.taken += len(commands)
             return commands
         self._commands = commands
         return None

@@ -26,7 +26,7 @@ _logger = logging.getLogger(__name__)
 
 _SLICE: Final = 64  # requests that one connection may begin before the next one, when it is alone in the ring
 _SLICE_AT_LEAST: Final = 16
-_MANY: Final = 8  # who brings so many has more under way: one more look at the sockets costs less than a turn
+_MANY: Final = 8  # sends that wait for the end: one more look at the sockets costs less than a turn for the next ones
 
 
 class Speaker(Protocol):
@@ -62,7 +62,7 @@ class Turn:
         self.number = 0
         self.until = 0.0  # when it has lasted long enough; 0: it has not begun
         self.read_size_left = 0  # bytes that may still be brought into it
-        self.taken = 0  # requests that were begun as they came
+        self.taken = 0  # requests that were taken in rows and wait for its end
         self.looks_again = False  # the sockets are read once more before it ends
         self.ring: deque[InRing] = deque()  # those who wait for their time
         self._speakers: list[Speaker] = []
