@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from skyrocket.model.query_report import QUERIES, report_of
 from skyrocket.testing import LocalCluster
 from tests import ROOT
 
@@ -32,6 +33,7 @@ def test_orders_become_revenue_per_minute_in_a_topic_a_lake_and_a_plot(
     from skyrocket.pipeline.declared.frames import prepared
     from skyrocket.pipeline.declared.runner import Runner
     from skyrocket.pipeline.declared.topics_check import check_topics
+    from skyrocket.pipeline.declared.writing import query_name
 
     with LocalCluster() as mq:
         monkeypatch.setenv("NAMESRV_ADDR", mq.name_server_address)
@@ -43,9 +45,14 @@ def test_orders_become_revenue_per_minute_in_a_topic_a_lake_and_a_plot(
             check_topics(located.pipeline, located.locations, admin)
         with prepared(located, mq.name_server_address, "local[2]", {}) as outputs:
             Runner(located.pipeline, outputs, mq.name_server_address, once=True).run()
+        with mq.admin() as admin:
+            reports = [report_of(text) for text in admin.values(QUERIES).values()]
         sent = [message.body for message in mq.messages("orders")]
         told = [json.loads(message.body) for message in mq.messages("revenue_per_minute")]
 
+    assert sorted(report.name for report in reports if report and report.state == "ended") == sorted(
+        query_name(located.pipeline, output.sink) for output in outputs
+    )
     expected = _revenue_per_minute(sent)
     # The last minutes are open: an order for them may still come.
     finished = sorted(expected)[:-2]

@@ -17,6 +17,7 @@ from skyrocket.pipeline.session import SparkMissing, register, session
 
 if TYPE_CHECKING:
     from skyrocket.columns.schema import COLUMNS, arrow_schema
+    from skyrocket.pipeline.query_reports.listener import report_queries
     from skyrocket.pipeline.schema import spark_schema
     from skyrocket.pipeline.topic_source.stream import read_stream
 
@@ -24,6 +25,7 @@ _LATER: Final = {
     "COLUMNS": "skyrocket.columns.schema",
     "arrow_schema": "skyrocket.columns.schema",
     "read_stream": "skyrocket.pipeline.topic_source.stream",
+    "report_queries": "skyrocket.pipeline.query_reports.listener",
     "spark_schema": "skyrocket.pipeline.schema",
 }
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "arrow_schema",
     "read_stream",
     "register",
+    "report_queries",
     "session",
     "spark_schema",
 ]

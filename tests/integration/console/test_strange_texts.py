@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from skyrocket.client import Message, PushConsumer
+from skyrocket.model.query_report import QUERIES, QueryReport, key_of
 from tests.integration.console.browser import Browser
 from tests.integration.console.test_pages import looking
 
@@ -47,6 +48,28 @@ async def test_html_in_clients_keys_tags_properties_bodies_and_addresses_is_show
                 assert [each for each in browser.complaints() if "404" not in each and "400" not in each] == []
 
             await asyncio.to_thread(look)
+
+
+@pytest.mark.slow
+async def test_a_report_of_a_query_is_text_and_only_an_address_of_the_web_is_a_link() -> None:
+    async with looking(orders=3) as (one, browser):
+        admin = one.console.parts.accounts.own.admin
+        await one.cluster.create_group("report")
+        for queue in await admin.queues("Refunds"):
+            await admin.set_offset("report", queue, 0)
+        report = QueryReport(KEY, "id", "run", "ended", 41, None, BODY, "javascript:document.title=3", 1)
+        await admin.put_value(QUERIES, key_of("report", "strange"), report.text())
+        usual = replace(report, name="usual", url="https://spark.example/StreamingQuery/statistics?id=run")
+        await admin.put_value(QUERIES, key_of("report", "usual"), usual.text())
+        one.console.parts.view.forget()
+
+        def look() -> None:
+            as_text(browser, "/pipelines", KEY, BODY, "41", "ended", "(javascript:document.title=3)")
+            links = browser.driver.find_elements("css selector", "td a[target]")
+            assert [(link.text, link.get_attribute("href")) for link in links] == [("usual", usual.url)]
+            assert browser.complaints() == []
+
+        await asyncio.to_thread(look)
 
 
 async def _nothing(_: object) -> None:

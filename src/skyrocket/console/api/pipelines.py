@@ -1,7 +1,7 @@
 """Pipelines: groups that go on although no client of theirs is connected, as sources of Spark do.
 
-A source commits its offsets after each batch and leaves; what else Spark knows of a query (its batch, its sink) it
-does not tell brokers.
+A source commits its offsets after each batch and leaves. What else Spark knows of a query (its batch, its sink) it does
+not tell brokers; queries that report themselves tell it to the name servers.
 """
 
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster.groups import figures as group_figures
 from skyrocket.console.cluster.shared_answers import each
+from skyrocket.model.query_report import QueryReport
 
 family = Family("Pipelines")
 
@@ -25,7 +26,8 @@ class PipelineRow:
     out_per_second: float | None  # what it reads
     offset: int  # the sum of what it has committed; the group's page has each queue
     last_message_ms: int | None  # when the last message that it has read was stored
-    moved_ms: int  # when it was last seen to go on
+    moved_ms: int | None  # when it was last seen to go on; None: not since the console began
+    queries: list[QueryReport] | None  # newest report first; None: the name servers do not say
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,12 @@ class Pipelines:
 
 @family.get("/api/pipelines")
 async def pipelines(call: Call) -> Pipelines:
-    """Groups that commit without a connected client: Spark queries, and scripts."""
+    """Groups that commit without a connected client, as Spark queries and scripts do, or whose queries report."""
     view = call.parts.view
     lags = await view.lags.get()
-    members = await each(sorted(view.moved_ms), view.members.get)
+    reported = await view.queries.get()
+    shown = {*view.moved_ms, *(reported or ())} & set(lags)
+    members = await each(sorted(shown), view.members.get)
     rows = []
     for group in (name for name, connected in members.items() if connected is None):
         known = group_figures(lags[group], call.now_ms)
@@ -57,7 +61,8 @@ async def pipelines(call: Call) -> Pipelines:
                 view.out_per_second(group),
                 known.consumed,
                 last,
-                view.moved_ms[group],
+                view.moved_ms.get(group),
+                None if reported is None else list(reported.get(group, ())),
             )
         )
     return Pipelines(rows)

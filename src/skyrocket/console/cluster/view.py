@@ -14,6 +14,7 @@ from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotOffered
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
 from skyrocket.console.cluster.checkup import Checkup
+from skyrocket.console.cluster.queries import reported_queries
 from skyrocket.console.cluster.runtime import BrokerState, state_of
 from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers, each
 from skyrocket.console.cluster.speeds import Speeds
@@ -68,9 +69,19 @@ class ClusterView:
         self.oldest = SharedAnswers(self._oldest, _SELDOM_SECONDS, _MOST_TOPICS, clock)
         self.settings = SharedAnswer(self._settings, _SETTINGS_SECONDS, clock)
         self.members = SharedAnswers(self._members, _OFTEN_SECONDS, _MOST_GROUPS, clock)
+        self.queries = SharedAnswer(lambda: reported_queries(admin), _OFTEN_SECONDS, clock)
 
     def _single(self) -> tuple[SharedAnswer[Any], ...]:
-        return (self.cluster, self.brokers, self.topics, self.groups, self.lags, self.waiting, self.settings)
+        return (
+            self.cluster,
+            self.brokers,
+            self.topics,
+            self.groups,
+            self.lags,
+            self.waiting,
+            self.settings,
+            self.queries,
+        )
 
     def forget(self) -> None:
         """Something was changed: what is asked next is asked anew."""

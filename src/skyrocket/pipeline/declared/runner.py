@@ -21,6 +21,7 @@ from skyrocket.pipeline.declared.frames import Output
 from skyrocket.pipeline.declared.plan import Pipeline, Restart, Trigger
 from skyrocket.pipeline.declared.writing import start_query, write_once
 from skyrocket.pipeline.jobs.launch import cause_of
+from skyrocket.pipeline.query_reports.listener import queries_reported
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -206,12 +207,13 @@ class Runner:
             self._write_all()
             return
         writers = [self._writer(output) for output in self._outputs]
-        try:
-            while not self._stopping.is_set() and not all(writer.done for writer in writers):
-                self._look(writers)
-                self._stopping.wait(_LOOK_SECONDS)
-        finally:
-            self._end(writers)
+        with queries_reported(self._outputs[0].rows.sparkSession):
+            try:
+                while not self._stopping.is_set() and not all(writer.done for writer in writers):
+                    self._look(writers)
+                    self._stopping.wait(_LOOK_SECONDS)
+            finally:
+                self._end(writers)
 
     def _writer(self, output: Output) -> _Writer:
         def start() -> "StreamingQuery":
