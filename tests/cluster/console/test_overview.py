@@ -128,7 +128,8 @@ async def test_every_route_of_the_api_is_in_its_description_and_nothing_else_is(
             if route.path.startswith("/api/") and method != "HEAD"
         }
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
-    assert routes - described == {("GET", "/api/openapi.json"), ("GET", "/api/{path}")}
+    unknown = {("GET", "/api/openapi.json")} | {(method, path) for method, path in routes if path == "/api/{path}"}
+    assert routes - described == unknown
     assert described <= routes
 
 

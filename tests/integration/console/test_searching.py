@@ -82,7 +82,7 @@ async def test_clients_show_what_they_have_and_whether_they_agree_and_the_group_
             browser.open("/groups/billing")
             browser.click("#reset")
             browser.type("topic", "Orders")
-            browser.type("to", "an offset, the same in every queue")
+            browser.type("to", "an offset of every queue")
             browser.type("offset", "1\t")
             browser.sees("consumed again: 13.", "#plan")
             browser.button("Reset offsets", "dialog[open]")
@@ -91,7 +91,7 @@ async def test_clients_show_what_they_have_and_whether_they_agree_and_the_group_
             browser.click("#skip")
             browser.type("topic", "Orders")
             browser.sees("Messages that would be skipped:", "#plan")
-            browser.button("Skip what waits", "dialog[open]")
+            browser.button("Skip", "dialog[open]")
             browser.sees("goes on elsewhere", "#notices")
             assert browser.complaints() == []
 

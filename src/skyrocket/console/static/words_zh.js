@@ -547,7 +547,6 @@ export const chinese = {
   "an offset of every queue": "每个队列的某个位点",
   "and before": "至（不含）",
   "an id or key, or topic:Orders tag:paid since:2h until:10m queue:broker-a/0 offset:12 sql:\"price > 3\" property:city=Bern body:tea": "ID 或 Key，或 topic:Orders tag:paid since:2h until:10m queue:broker-a/0 offset:12 sql:\"price > 3\" property:city=Bern body:tea",
-  "an offset, the same in every queue": "位点，每个队列相同",
   "any, for an id or key": "按 ID 或 Key 查找时可留空",
   "began": "开始",
   "behind": "落后",

@@ -39,6 +39,8 @@ export function moveGroup({ groups, topics, skip = false }) {
     const values = valuesOf(box);
     at.style.display = values.to === "time" ? "" : "none";
     offset.style.display = values.to === "offset" ? "" : "none";
+    const blank = (value) => value === "" || value === null || value === undefined || Number.isNaN(value);
+    if (!skip && ((values.to === "time" && !values.at) || (values.to === "offset" && blank(values.offset)))) { fill(plan); return; }
     const found = await get(query(`${path("groups", values.group)}/reset`, wish(values))).catch((error) => error);
     fill(plan, found instanceof Error ? shownTrouble(found) : planned(found));
   };
