@@ -3,7 +3,6 @@ import { get, path } from "../api.js";
 import { fill, h } from "../dom.js";
 import { count, duration, moment } from "../format.js";
 import { badge, callout, empty, figure, table, trouble as shownTrouble } from "../parts.js";
-import { show as reload } from "../router.js";
 import { t } from "../words.js";
 
 const until = (ms) => (ms === null ? "–" : t("in {time}", { time: duration(Math.max(ms - Date.now(), 0)) }));
@@ -19,7 +18,7 @@ export async function retries(place, group) {
       figure(t("Wait for their time"), count(answer.waiting), { says: answer.next_ms === null ? "" : t("the next {when}", { when: until(answer.next_ms) }) }),
       figure(t("Retry topics"), count(answer.topics.length), { says: answer.topics.map((topic) => [link(topic, topic), " "]) })),
     !answer.is_complete && callout(t("There are more than were looked at."), "warn"),
-    h("div", { class: "bar" }, h("span", { class: "grow" }), h("button", { onclick: () => reload() }, t("Look again"))),
+    h("div", { class: "bar" }, h("span", { class: "grow" }), h("button", { onclick: () => retries(place, group) }, t("Look again"))),
     h("div", { class: "card flush", id: "retries" }, table([
       { name: t("State"), of: (row) => (row.is_due ? badge(t("due"), "warn") : badge(t("waits"), "note")) },
       { name: t("Due"), kind: "soft", of: (row) => moment(row.due_ms) },
