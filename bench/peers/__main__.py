@@ -4,8 +4,9 @@ For both RocketMQs one Java program on the official client 5.4.0: threads of syn
 takes all of them, batches of 16; then messages pulled raw. `pairs` are both with a slave beside the master, under raw
 sends as in bench.replication. The other systems have their own load tools. `python` is bench.python_clients: all of
 them and Kafka as a Python program sees them, which is the only table in which one kind of load is put on all systems.
-Needs Java and Maven; what cannot be had is left out with the reason. A full run takes some 25 minutes: keep the
-machine quiet.
+Needs Java and Maven; what cannot be had is left out with the reason. A full run takes some 35 minutes: keep the
+machine quiet. The two RocketMQs take turns, three rounds by default, since a shared machine gives now more, now less;
+medians are printed beside the ratio of each round.
 
 examples:
   python -m bench.peers                          everything
@@ -101,7 +102,7 @@ def _measure(options: argparse.Namespace) -> report.Run:
     run = report.this_run(
         f"{load.threads} threads over {load.instances} connection(s), {load.body_bytes}-byte bodies, "
         f"asynchronous flush, 1 GB heap for Apache's broker, {load.warm_up_s:g} s of warm-up, "
-        f"{load.seconds:g} s measured"
+        f"{load.seconds:g} s measured; medians of {options.rounds} round(s)"
     )
     if {"apache", "skyrocket", "pairs"} & set(options.only):
         try:
@@ -122,10 +123,14 @@ def _measure(options: argparse.Namespace) -> report.Run:
 
 
 def _measure_rocketmqs(options: argparse.Namespace, apache: Apache, load: Load, run: report.Run) -> None:
-    if "apache" in options.only:
-        run.apache = _rocketmq(f"Apache RocketMQ {_VERSION}", apache, lambda: apache_server(apache), load)
-    if "skyrocket" in options.only:
-        run.ours = _rocketmq("Skyrocket", apache, lambda: our_server(options.set), load)
+    for number in range(options.rounds):
+        turns = ["apache", "skyrocket"] if number % 2 == 0 else ["skyrocket", "apache"]
+        for turn in (turn for turn in turns if turn in options.only):
+            _say(f"round {number + 1} of {options.rounds}")
+            if turn == "apache":
+                run.apache.append(_rocketmq(f"Apache RocketMQ {_VERSION}", apache, lambda: apache_server(apache), load))
+            else:
+                run.ours.append(_rocketmq("Skyrocket", apache, lambda: our_server(options.set), load))
     if "pairs" in options.only:
         try:
             run.apache_pair = measure_pair(apache, load.warm_up_s, load.seconds)
@@ -172,6 +177,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="3 s of warm-up, 2 s measured")
     parser.add_argument("--warm-up", type=float, default=30.0, help="seconds (default: 30)")
     parser.add_argument("--seconds", type=float, default=20.0, help="length of each measured phase (default: 20)")
+    parser.add_argument("--rounds", type=int, default=3, help="of the two RocketMQs, in turn (default: 3)")
     parser.add_argument("--threads", type=int, default=64, help="of synchronous sends (default: 64)")
     parser.add_argument("--instances", type=int, default=1, help="client instances, a connection each (default: 1)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting for Skyrocket")

@@ -1,5 +1,6 @@
 """What is compared with Apache RocketMQ, and which ratio is wanted."""
 
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -145,16 +146,32 @@ PAIR_MEASURES: tuple[Measure[Pair], ...] = (
 
 @dataclass(frozen=True)
 class Compared:
-    """A measure with both values."""
+    """A measure with the values of all rounds, in which both servers took turns; None for one that was not run."""
 
     measure: Measure[Any]
-    apache: float | None
-    ours: float | None
+    apaches: tuple[float | None, ...]
+    our_values: tuple[float | None, ...]
+
+    @property
+    def apache(self) -> float | None:
+        """The median of its rounds."""
+        return _median(self.apaches)
+
+    @property
+    def ours(self) -> float | None:
+        """The median of our rounds."""
+        return _median(self.our_values)
+
+    @property
+    def ratios(self) -> list[float]:
+        """Ours in Apache's, of each round."""
+        pairs = zip(self.apaches, self.our_values, strict=False)
+        return [ours / apache for apache, ours in pairs if ours is not None and apache]
 
     @property
     def ratio(self) -> float | None:
-        """Ours in Apache's."""
-        return self.ours / self.apache if self.ours is not None and self.apache else None
+        """The median of the rounds' ratios: neighbours in time had the same machine, more or less."""
+        return _median(self.ratios)
 
     @property
     def met(self) -> bool | None:
@@ -165,22 +182,22 @@ class Compared:
         return self.measure.wanted.met(judged)
 
 
-def compare(apache: ServerResult | None, ours: ServerResult | None) -> list[Compared]:
-    """Every measure; a server that was not run leaves its column empty."""
-    return _compared(MEASURES, apache, ours)
+def compare(apaches: Sequence[ServerResult], ours: Sequence[ServerResult]) -> list[Compared]:
+    """Every measure, round beside round; a server that was not run leaves its column empty."""
+    return _compared(MEASURES, apaches, ours)
 
 
 def compare_pairs(apache: Pair, ours: Pair) -> list[Compared]:
     """The same for masters with their slaves."""
-    return _compared(PAIR_MEASURES, apache or None, ours or None)
+    return _compared(PAIR_MEASURES, [apache] if apache else [], [ours] if ours else [])
 
 
-def _compared(measures: Sequence[Measure[T]], apache: T | None, ours: T | None) -> list[Compared]:
+def _compared(measures: Sequence[Measure[T]], apaches: Sequence[T], ours: Sequence[T]) -> list[Compared]:
     return [
-        Compared(
-            measure,
-            None if apache is None else measure.value(apache),
-            None if ours is None else measure.value(ours),
-        )
-        for measure in measures
+        Compared(measure, tuple(map(measure.value, apaches)), tuple(map(measure.value, ours))) for measure in measures
     ]
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None

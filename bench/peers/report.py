@@ -16,7 +16,7 @@ from bench.peers.comparison import Compared, Pair, ServerResult, WithSlave, comp
 from bench.peers.other_system import OtherResult
 
 BEGIN, END = "<!-- python -m bench.peers --last --write-docs -->", "<!-- end of bench.peers -->"
-_COLUMNS = ("what", "Apache RocketMQ", "Skyrocket", "ratio", "target", "met")
+_COLUMNS = ("what", "Apache RocketMQ", "Skyrocket", "ratio", "of each round", "target", "met")
 _OTHER_COLUMNS = (
     *("system", "an acknowledged message", "publish msg/s", "CPU µs", "p50 / p99 ms", "consume msg/s", "CPU µs"),
     *("private MB idle / loaded", "ready s", "load by"),
@@ -32,8 +32,8 @@ class Run:
     cores: int
     load_before: float
     settings: str
-    apache: ServerResult | None = None
-    ours: ServerResult | None = None
+    apache: list[ServerResult] = field(default_factory=list)  # one for each round
+    ours: list[ServerResult] = field(default_factory=list)
     apache_pair: Pair = field(default_factory=dict)
     our_pair: Pair = field(default_factory=dict)
     others: list[OtherResult] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Run:
         """What `save` wrote."""
         fields: dict[str, Any] = json.loads(path.read_text())
         for name in ("apache", "ours"):
-            fields[name] = None if fields[name] is None else ServerResult.from_json(fields[name])
+            fields[name] = [ServerResult.from_json(result) for result in fields[name]]
         for name in ("apache_pair", "our_pair"):  # runs of former days have none
             fields[name] = {setup: WithSlave(**figures) for setup, figures in fields.get(name, {}).items()}
         fields["others"] = [OtherResult(**other) for other in fields["others"]]
@@ -78,12 +78,10 @@ def print_tables(console: Console, run: Run) -> None:
     console.print(run.title, highlight=False)
     if lines := _lines(run):
         console.print(_comparison(lines))
-    for result in (run.apache, run.ours):
-        for phase, measured in result.measured.phases.items() if result else ():
+    for result in (*run.apache, *run.ours):
+        for phase, measured in result.measured.phases.items():
             if measured.errors:
-                console.print(
-                    f"[red]{result and result.name}, {phase}: {measured.errors} errors; {measured.first_error}"
-                )
+                console.print(f"[red]{result.name}, {phase}: {measured.errors} errors; {measured.first_error}")
     if run.others:
         others = Table(title="Other systems, each with its own load tool: compare with care", title_justify="left")
         for column in _OTHER_COLUMNS:
@@ -111,7 +109,7 @@ def _comparison(lines: Sequence[Compared]) -> Table:
 
 def markdown(run: Run) -> str:
     """The same for docs/internals/performance.md."""
-    lines = [run.title, "", f"| {' | '.join(_COLUMNS)} |", "|---|--:|--:|--:|--:|---|"]
+    lines = [run.title, "", f"| {' | '.join(_COLUMNS)} |", "|---|--:|--:|--:|--:|--:|---|"]
     lines += [f"| {' | '.join(_cells(line))} |" for line in _lines(run)]
     if run.others:
         lines += ["", f"| {' | '.join(_OTHER_COLUMNS)} |", "|---|---|" + "--:|" * 7 + "---|"]
@@ -140,6 +138,7 @@ def _cells(line: Compared) -> tuple[str, ...]:
         line.measure.name,
         *(f"{_number(value)} {unit}" if value is not None else "–" for value in (line.apache, line.ours)),
         f"{line.ratio:.2f} ×" if line.ratio is not None else "",
+        ", ".join(f"{ratio:.2f}" for ratio in line.ratios) if len(line.ratios) > 1 else "",
         str(line.measure.wanted or ""),
         {None: "", True: "yes", False: "no"}[line.met],
     )

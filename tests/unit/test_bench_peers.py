@@ -51,14 +51,23 @@ def test_a_target_is_met_at_its_bound_and_missed_beyond() -> None:
 
 
 def test_every_target_is_judged_by_ours_in_apaches() -> None:
-    assert {line.met for line in compare(APACHE, faster(6.0))} == {True, None}
-    equal = {line.measure.name: line.met for line in compare(APACHE, APACHE)}
+    assert {line.met for line in compare([APACHE], [faster(6.0)])} == {True, None}
+    equal = {line.measure.name: line.met for line in compare([APACHE], [APACHE])}
     assert equal["batches of 16: rate"] is True
     assert equal["push consumer: rate"] is False
     assert equal["send, 128-byte messages: rate"] is False
     assert equal["private memory, idle"] is False
     assert equal["time to ready"] is False
-    assert {line.met for line in compare(None, APACHE)} == {None}
+    assert {line.met for line in compare([], [APACHE])} == {None}
+
+
+def test_servers_that_took_turns_are_judged_by_the_median_of_their_rounds_and_each_round_is_told() -> None:
+    run = report.this_run("some settings")
+    run.apache, run.ours = [APACHE] * 3, [faster(3.0), faster(1.5), faster(2.5)]
+    sends = compare(run.apache, run.ours)[0]
+    assert (sends.ratio, sends.met) == (2.5, True)
+    assert sends.ratios == [3.0, 1.5, 2.5]
+    assert "| 1,250 msg/s | 2.50 × | 3.00, 1.50, 2.50 | ≥ 1.6 × (goal 2) | yes |" in report.markdown(run)
 
 
 def test_pairs_are_judged_by_what_a_slave_leaves_of_the_rate_and_by_apaches_synchronous_pair() -> None:
@@ -71,12 +80,12 @@ def test_pairs_are_judged_by_what_a_slave_leaves_of_the_rate_and_by_apaches_sync
     assert {line.met for line in compare_pairs(PAIR, {})} == {None}
     run = report.this_run("some settings")
     run.apache_pair, run.our_pair = PAIR, PAIR
-    assert "| – of the master alone | 0.45 × | 0.45 × | 1.00 × | ≥ 0.5 × | no |" in report.markdown(run)
+    assert "| – of the master alone | 0.45 × | 0.45 × | 1.00 × |  | ≥ 0.5 × | no |" in report.markdown(run)
 
 
 def test_a_run_is_kept_whole_and_its_tables_replace_only_what_stands_between_their_marks(tmp_path: Path) -> None:
     run = report.this_run("some settings")
-    run.apache, run.ours, run.others, run.left_out = APACHE, faster(2.0), [OTHER], {"NATS": "no Go"}
+    run.apache, run.ours, run.others, run.left_out = [APACHE], [faster(2.0)], [OTHER], {"NATS": "no Go"}
     run.our_pair = PAIR
     run.save(tmp_path / "run.json")
     assert report.Run.load(tmp_path / "run.json") == run
@@ -88,7 +97,7 @@ def test_a_run_is_kept_whole_and_its_tables_replace_only_what_stands_between_the
     assert text.startswith(f"before\n{report.BEGIN}\nRun of ")
     assert text.endswith(f"{report.END}\nafter\n")
     assert "old" not in text
-    assert "| send, 128-byte messages: rate | 500 msg/s | 1,000 msg/s | 2.00 × | ≥ 1.6 × (goal 2) | yes |" in text
+    assert "| send, 128-byte messages: rate | 500 msg/s | 1,000 msg/s | 2.00 × |  | ≥ 1.6 × (goal 2) | yes |" in text
     assert "NATS left out: no Go" in text
 
 
