@@ -4,8 +4,10 @@
     read 32 … 64    somebody goes on there: 640 entries are read and compared
     read 64 … 96    what is left of them is noted at 64, so this read need not look at entries at all
 
-Readers at different places of a queue do not disturb each other. What is remembered holds as long as nobody changes
-entries of the queue's files; entries in memory, the newest, are not remembered.
+Who reads what is old gets fewer at a time (8, by RocketMQ's limits), so fewer are read for them: their records may have
+to come from the disk, and everybody waits for what a read waits for. Readers at different places of a queue do not
+disturb each other. What is remembered holds as long as nobody changes entries of the queue's files; entries in memory,
+the newest, are not remembered.
 """
 
 from collections import OrderedDict
@@ -22,8 +24,9 @@ from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.mapped_file_queue import MappedFile
 
 _ENTRIES: Final = 640  # read at once
+_OLD_ENTRIES: Final = 160  # of records that may no longer be in memory
 _FEWEST: Final = 64  # fewer are read as any others
-_FEWEST_WANTED: Final = 16  # who takes fewer at a time gains nothing
+FEWEST_WANTED: Final = 16  # who takes fewer at a time gains nothing
 _MOST_READERS: Final = 512
 COPY_BELOW: Final = 64 << 10  # bytes of records among those of other queues that are copied together
 
@@ -51,7 +54,7 @@ class Records(NamedTuple):
     size: int
 
 
-class _Ahead:
+class Ahead:
     """Entries of a queue whose records are what the entries say; all of them lie in one file of the log."""
 
     __slots__ = ("alike", "changes", "end", "file", "first", "places", "record_size", "sizes")
@@ -69,14 +72,20 @@ class _Ahead:
         if (sizes == size).all():
             self.alike = np.ndarray((file.size - size + 1,), f"V{size}", file.map, 0, strides=(1,))
 
-    def records(self, offset: int, count: int, most_bytes: int, not_before: int) -> Records | None:
-        """So many records from a queue offset on; None when they are too large, or begin before a place in the log."""
+    def place(self, offset: int) -> int:
+        """Where the record of a queue offset begins in the log."""
+        return self.file.start_offset + int(self.places[offset - self.first])
+
+    def records(self, offset: int, count: int, most_bytes: int) -> Records | None:
+        """So many records from a queue offset on; None when there are not so many, or they are too large."""
+        if offset + count > self.end:
+            return None
         begin = offset - self.first
         places, sizes = self.places[begin : begin + count], self.sizes[begin : begin + count]
         size = int(sizes.sum()) if self.alike is None else self.record_size * count
-        file, start, end = self.file, int(places[0]), int(places[-1] + sizes[-1])
-        if size > most_bytes or file.start_offset + start < not_before:
+        if size > most_bytes:
             return None
+        file, start, end = self.file, int(places[0]), int(places[-1] + sizes[-1])
         if end - start == size:  # neighbours in the log
             slices = [file.view[start:end]]
         elif size >= COPY_BELOW:
@@ -96,26 +105,30 @@ class ReadAhead:
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
-        self._at: OrderedDict[tuple[ConsumeQueue, int], _Ahead | None] = OrderedDict()  # None: nothing was read yet
+        self._at: OrderedDict[tuple[ConsumeQueue, int], Ahead | None] = OrderedDict()  # None: nothing was read yet
 
-    def records(self, queue: ConsumeQueue, offset: int, count: int, most_bytes: int, not_before: int) -> Records | None:
-        """Records from an offset on, for who was expected there; None: read them as any others."""
-        if count < _FEWEST_WANTED:
+    def at(self, queue: ConsumeQueue, offset: int, count: int, old: int) -> Ahead | None:
+        """So many entries or more from an offset on, for who was expected there; None: read them as any others.
+
+        Records before the place `old` in the log may no longer be in memory.
+        """
+        if (queue, offset) not in self._at:
             return None
-        expected, end = self._at, offset + count
-        is_expected = (queue, offset) in expected
-        ahead = expected.pop((queue, offset), None)
-        if is_expected and (ahead is None or end > ahead.end or ahead.changes != queue.entries.changes):
-            ahead = self._read(queue, offset, not_before)
-        if ahead is not None and (end > ahead.end or self._log.files.find(ahead.file.start_offset) is not ahead.file):
-            ahead = None  # not so many of them, or that file of the log is gone
-        expected[queue, end] = ahead
-        if len(expected) > _MOST_READERS:
-            expected.popitem(last=False)
-        return None if ahead is None else ahead.records(offset, count, most_bytes, not_before)
+        ahead, end = self._at.pop((queue, offset)), offset + count
+        if ahead is None or end > ahead.end or ahead.changes != queue.entries.changes:
+            ahead = self._read(queue, offset, old)
+        if ahead is None or end > ahead.end or self._log.files.find(ahead.file.start_offset) is not ahead.file:
+            return None  # not so many of them, or that file of the log is gone
+        return ahead
 
-    def _read(self, queue: ConsumeQueue, offset: int, not_before: int) -> _Ahead | None:
-        """The entries from an offset on; None when they are few, old, or not as usual."""
+    def expect(self, queue: ConsumeQueue, offset: int, ahead: Ahead | None = None) -> None:
+        """Somebody will go on there, with what is left of these entries."""
+        self._at[queue, offset] = ahead
+        if len(self._at) > _MOST_READERS:
+            self._at.popitem(last=False)
+
+    def _read(self, queue: ConsumeQueue, offset: int, old: int) -> Ahead | None:
+        """The entries from an offset on; None when they are few, or not as usual."""
         entries, log = queue.entries, self._log
         changes = entries.changes
         if entries.tail[0] - offset * ENTRY_SIZE < _FEWEST * ENTRY_SIZE:
@@ -124,7 +137,9 @@ class ReadAhead:
         if len(table) < _FEWEST:
             return None
         first, size, _ = table[0].item()
-        file = file_with(log, first, PLACE.size) if first >= not_before else None
+        if first < old:
+            table = table[:_OLD_ENTRIES]
+        file = file_with(log, first, PLACE.size)
         # The first alone before the others: in light queues, whose records have other numbers, none is as usual.
         if file is None or PLACE.unpack_from(file.map, first - file.start_offset) != (size, offset, first):
             return None
@@ -142,4 +157,4 @@ class ReadAhead:
             & (heads["queue_offset"] == np.arange(offset, offset + count))
             & (heads["physical_offset"] == places + file.start_offset)
         )
-        return _Ahead(changes, offset, file, places, sizes) if right.all() else None
+        return Ahead(changes, offset, file, places, sizes) if right.all() else None

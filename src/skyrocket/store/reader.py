@@ -20,7 +20,7 @@ from skyrocket.store.entry_check import HEAD, EntryCheck
 from skyrocket.store.index import Index
 from skyrocket.store.mapped_file_queue import MappedFile
 from skyrocket.store.queue_table import QueueTable
-from skyrocket.store.read_ahead import COPY_BELOW, PLACE, ReadAhead, file_with
+from skyrocket.store.read_ahead import COPY_BELOW, FEWEST_WANTED, PLACE, Ahead, ReadAhead, file_with
 from skyrocket.store.results import Boundary, GetResult, GetStatus
 from skyrocket.store.statistics import Statistics
 from skyrocket.store.time_search import TimeSearch
@@ -112,25 +112,48 @@ class Reader:
 
     def _get_run(self, queue: ConsumeQueue, offset: int, count: int, max_bytes: int) -> GetResult | None:
         """The common case: no filter, all near or all far, in one file, within the limits. None when it is not that."""
-        config = self._config
         oldest = self._log.written_offset - self._near
-        near_count, near_bytes = config.max_transfer_count_memory, min(max_bytes, config.max_transfer_bytes_memory)
-        ahead = self._ahead.records(queue, offset, min(count, near_count), near_bytes, oldest)
-        if ahead is not None:
-            slices, total = ahead
-            count = min(count, near_count)
-            return GetResult(GetStatus.FOUND, offset + count, queue.min_offset, queue.max_offset, slices, count, total)
-        data = queue.read(offset, min(count, max(near_count, config.max_transfer_count_disk)))
+        wanted = min(count, self._config.max_transfer_count_memory)
+        if wanted < FEWEST_WANTED:
+            return self._get_entries(queue, offset, count, max_bytes, oldest)
+        ahead = self._ahead.at(queue, offset, wanted, oldest)
+        result = None if ahead is None else self._get_ahead(queue, offset, count, max_bytes, oldest, ahead)
+        if result is None:
+            result = self._get_entries(queue, offset, count, max_bytes, oldest)
+        if result is not None:
+            self._ahead.expect(queue, result.next_offset, ahead)
+        return result
+
+    def _limits(self, far: bool, count: int, max_bytes: int) -> tuple[int, int]:
+        config = self._config
+        if far:
+            return min(count, config.max_transfer_count_disk), min(max_bytes, config.max_transfer_bytes_disk)
+        return min(count, config.max_transfer_count_memory), min(max_bytes, config.max_transfer_bytes_memory)
+
+    def _get_ahead(
+        self, queue: ConsumeQueue, offset: int, count: int, max_bytes: int, oldest: int, ahead: Ahead
+    ) -> GetResult | None:
+        """A run of entries that were read and compared before."""
+        far = ahead.place(offset) < oldest
+        count, max_bytes = self._limits(far, count, max_bytes)
+        found = ahead.records(offset, count, max_bytes)
+        if found is None or (far and ahead.place(offset + count - 1) >= oldest):
+            return None
+        low, high = queue.min_offset, queue.max_offset
+        return GetResult(GetStatus.FOUND, offset + count, low, high, found.slices, count, found.size, suggest_slave=far)
+
+    def _get_entries(
+        self, queue: ConsumeQueue, offset: int, count: int, max_bytes: int, oldest: int
+    ) -> GetResult | None:
+        """A run of entries that are read now."""
+        config = self._config
+        most = max(config.max_transfer_count_memory, config.max_transfer_count_disk)
+        data = queue.read(offset, min(count, most))
         if not data:
             return None
         far = ENTRY.unpack_from(data)[0] < oldest
-        if far:
-            data = data[: config.max_transfer_count_disk * ENTRY_SIZE]
-            max_bytes = min(max_bytes, config.max_transfer_bytes_disk)
-        else:
-            data = data[: near_count * ENTRY_SIZE]
-            max_bytes = near_bytes
-        count = len(data) // ENTRY_SIZE
+        count, max_bytes = self._limits(far, len(data) // ENTRY_SIZE, max_bytes)
+        data = data[: count * ENTRY_SIZE]
         layout = _entries_structs.get(count)
         if layout is None:
             return None

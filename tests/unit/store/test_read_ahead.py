@@ -31,7 +31,7 @@ class CountingDisk(UnforcedDisk):
 
 def filled(stores: Stores, queue_ids: list[int], sizes: list[int] | None = None, **changes: Any) -> MessageStore:
     """A store with a message in each of these queues, one after the other; entries are in files."""
-    store = stores.open(f"store-{len(stores._opened)}", memory_bytes=1 << 40, **{**LARGE, **changes})
+    store = stores.open(f"store-{len(stores._opened)}", **{"memory_bytes": 1 << 40, **LARGE, **changes})
     for number, queue_id in enumerate(queue_ids):
         size = sizes[number % len(sizes)] if sizes else 10
         put(store, (b"%06d" % number).ljust(size, b"."), queue_id=queue_id)
@@ -88,6 +88,9 @@ def test_who_reads_on_gets_what_anybody_gets(stores: Stores, data: st.DataObject
             optional={
                 "commit_log_file_size": st.sampled_from([1 << 17, 1 << 18]),
                 "consume_queue_file_size": st.sampled_from([2000, 3000]),
+                "memory_bytes": st.sampled_from([10_000, 100_000, 1_000_000]),  # 40 % of it are near
+                "max_transfer_count_disk": st.sampled_from([1, 20, 64]),
+                "max_transfer_bytes_disk": st.sampled_from([1000, 20_000]),
                 "max_transfer_count_memory": st.sampled_from([20, 32, 100]),
                 "max_transfer_bytes_memory": st.sampled_from([3000, 60_000, 262_144]),
             },
@@ -161,18 +164,17 @@ def test_large_records_are_not_copied(stores: Stores) -> None:
         assert all(isinstance(view.obj, mmap.mmap) for view in result.slices)
 
 
-def test_what_lies_far_back_is_left_to_the_rules_for_reads_from_disk(stores: Stores) -> None:
-    store = stores.open("far", memory_bytes=100_000, **LARGE)
-    for number in range(2000):
-        put(store, b"%06d" % number)
-    store.dispatch()
-    store.queues.write_out()
-    for offset in (0, 32, 64):
+def test_entries_of_what_lies_far_back_are_read_once_for_twenty_pulls_of_eight(stores: Stores) -> None:
+    disk = CountingDisk()
+    store = filled(stores, [0, 1] * 1000, disk=disk, memory_bytes=100_000)
+    before = disk.reads
+    for offset in range(0, 160, 8):
         result = store.get(TOPIC, 0, offset, 32)
-        assert result.count == 8  # maxTransferCountOnMessageInDisk
+        assert bodies(result) == [b"%06d...." % number for number in range(2 * offset, 2 * offset + 16, 2)]
         assert result.suggest_slave
+    assert disk.reads - before <= 4
     read_on(store, 0, 0, [32] * 10)
-    read_on(store, 0, 1500, [32] * 14)
+    read_on(store, 0, 700, [32] * 40)  # across the border between far and near
 
 
 def test_the_number_of_readers_that_are_remembered_is_bounded(stores: Stores) -> None:
