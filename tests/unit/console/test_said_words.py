@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from skyrocket.client.core.errors import ClientError
+from skyrocket.client.core.errors import BrokerRefused, ClientError
 from skyrocket.client.doctor.finding import warning
+from skyrocket.console.telling.told_error import told
 from skyrocket.console.web import app  # noqa: F401 - it imports whatever the console may refuse with
 from skyrocket.model.words import Phrase, phrase_of, said, said_of
+from skyrocket.protocol.errors import RequestError
 from tests import ROOT
 
 SOURCE = ROOT / "src" / "skyrocket"
@@ -23,7 +25,7 @@ FINDERS = [
 REFUSERS = [
     *sorted(CONSOLE.rglob("*.py")),
     SOURCE / "client" / "core" / "names.py",
-    SOURCE / "client" / "admin" / "client_diagnosis.py",
+    *sorted((SOURCE / "client" / "admin").glob("*.py")),
 ]
 SAID = dict(
     re.findall(r'^  "((?:[^"\\]|\\.)*)": "(.+)",$', (CONSOLE / "static" / "said_zh.js").read_text("utf-8"), re.M)
@@ -67,7 +69,9 @@ def _is_sentence(node: ast.AST) -> bool:
 
 
 def _called(call: ast.Call) -> str:
-    return call.func.id if isinstance(call.func, ast.Name) else ""
+    """`said(…)`, `NotFound(…)`, `(NotFound if broker else ClientError)(…)`."""
+    func = call.func.body if isinstance(call.func, ast.IfExp) else call.func
+    return func.id if isinstance(func, ast.Name) else ""
 
 
 def _of_findings(path: Path) -> Iterator[str]:
@@ -81,7 +85,7 @@ def _of_refusals(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Call) and _called(node) in REFUSALS | {"said"} and node.args:
             if isinstance(node.args[0], ast.Constant):
                 yield str(node.args[0].value)
-            else:
+            elif any(_is_sentence(each) for each in ast.walk(node.args[0])):
                 raise AssertionError(f"line {node.lineno}: {ast.unparse(node)} cannot be translated; give a template")
 
 
@@ -103,7 +107,8 @@ def _fields(template: str) -> set[str]:
 def _all_templates() -> set[str]:
     found = {template for path in FINDERS for template in _of_findings(path)}
     found |= {template for path in REFUSERS for template in _of_refusals(ast.parse(path.read_text("utf-8")))}
-    return _known_by(found)
+    by_broker = BrokerRefused("127.0.0.1:10911", RequestError("no"), "deleting a topic")
+    return _known_by(found) | {told(by_broker).phrase.template}
 
 
 def test_every_finding_and_refusal_has_a_chinese_template() -> None:

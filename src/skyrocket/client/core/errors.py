@@ -183,7 +183,9 @@ class BrokerRefused(ClientError):
         self.code = int(error.code)
         self.remark = error.remark
         self.__cause__ = error
-        super().__init__(f"{doing} was refused by broker {address}: {explained(error)}")
+        super().__init__(
+            "{doing} was refused by broker {address}: {why}", doing=doing, address=address, why=explained(error)
+        )
 
 
 class PopNotOffered(BrokerRefused):
