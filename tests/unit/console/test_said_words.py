@@ -84,7 +84,9 @@ def _of_refusals(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _called(node) in REFUSALS | {"said"} and node.args:
             if isinstance(node.args[0], ast.Constant):
-                yield str(node.args[0].value)
+                template = str(node.args[0].value)
+                assert _fields(template) == {each.arg for each in node.keywords}, f"line {node.lineno}: {template}"
+                yield template
             elif any(_is_sentence(each) for each in ast.walk(node.args[0])):
                 raise AssertionError(f"line {node.lineno}: {ast.unparse(node)} cannot be translated; give a template")
 
@@ -135,6 +137,11 @@ def test_an_f_string_where_a_template_should_be_is_found() -> None:
         list(_of_refusals(ast.parse('raise BadInput(f"there is no rule {rule}")')))
     with pytest.raises(AssertionError, match=r"line 1.*cannot be translated"):
         list(_sentences(ast.parse('what = f"its timer is {behind} s behind"')))
+
+
+def test_a_refusal_without_one_of_its_values_is_found() -> None:
+    with pytest.raises(AssertionError, match="line 1: there is no rule"):
+        list(_of_refusals(ast.parse('raise BadInput("there is no rule {rule}", name=1)')))
 
 
 def test_a_sentence_is_a_text_that_knows_its_template_and_its_values_as_they_are_shown() -> None:
