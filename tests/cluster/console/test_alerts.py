@@ -54,6 +54,8 @@ async def test_a_rule_fires_is_told_to_the_webhook_and_can_be_removed() -> None:
     assert [(each["name"], each["rule"]) for each in answer["firing"]] == [("billing", "any")]
     assert told[0]["alerts"][0]["is_firing"] is True  # type: ignore[index]
     assert "choose one of" in wrong["error"]
+    assert wrong["phrase"]["template"] == "kind is {kind}: choose one of {names}"
+    assert wrong["phrase"]["values"]["kind"] == "'mood'"
     assert [news.is_firing for news in ended] == [False]
     assert [each["is_firing"] for each in after["news"]] == [False, True]
     assert "any" not in {rule["id"] for rule in after["rules"]}

@@ -26,6 +26,9 @@ async def test_the_strip_shows_what_the_doctor_finds_and_a_change_makes_it_look_
     found = {(each["code"], each["name"]): each for each in after["findings"]}
     assert found["queues-differ", "Orders"]["severity"] == "critical"
     assert found["queues-differ", "Orders"]["subject"] == "topic"
+    phrase = found["queues-differ", "Orders"]["says_phrase"]
+    assert phrase["template"] == "{written}, but {read} at {place}"
+    assert phrase["values"]["written"] == {"template": "{n} write queues", "values": {"n": "16"}}
     assert after["critical"] >= 1
 
 

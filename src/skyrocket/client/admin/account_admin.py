@@ -50,8 +50,10 @@ class AccountAdmin(AdminCalls):
         except BrokerRefused as error:
             if _keeps_none(error):
                 raise ClientError(
-                    f"{doing} was refused by broker {place}, which keeps no users: set authenticationEnabled=true "
-                    "(docs/guides/access-control.md)"
+                    "{doing} was refused by broker {place}, which keeps no users: set authenticationEnabled=true "
+                    "(docs/guides/access-control.md)",
+                    doing=doing,
+                    place=place,
                 ) from error
             raise
 
@@ -130,7 +132,7 @@ class AccountAdmin(AdminCalls):
         answers = await self._each(await self._places(cluster, broker), asked)
         found = {place: user for place, user in answers.items() if user is not None and user.username}
         if not found:
-            raise NotFound(f"there is no user {name}: `user list` has their names")
+            raise NotFound("there is no user {name}: `user list` has their names", name=name)
         return found
 
     # ── rights ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -206,7 +208,9 @@ class AccountAdmin(AdminCalls):
         found = {place: acl for place, acl in answers.items() if acl is not None and acl.subject}
         if not found:
             refusal = refusals[0] if refusals else None
-            raise NotFound(f"{subject} has no rights: `acl list` has all; subjects look like User:alice") from refusal
+            raise NotFound(
+                "{subject} has no rights: `acl list` has all; subjects look like User:alice", subject=subject
+            ) from refusal
         return found
 
 

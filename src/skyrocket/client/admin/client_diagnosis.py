@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from skyrocket.client.core.errors import NoRoute
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.model.words import said
 from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo
 
@@ -29,18 +30,21 @@ def queue_findings(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> li
     if info.properties.get("PROP_CONSUME_TYPE") != "CONSUME_PASSIVELY":
         return []
     is_orderly = str(info.properties.get("PROP_CONSUMEORDERLY")).lower() == "true"
-    found = []
+    found: list[str] = []
     for queue, each in sorted(info.queues.items()):
         where = (
             f"{client_id} MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
         )
         if is_orderly and not each.is_locked:
-            found.append(f"{where} can't lock for a while, {now_ms - each.last_lock_timestamp}ms")
+            idle_ms = now_ms - each.last_lock_timestamp
+            found.append(said("{where} can't lock for a while, {idle_ms}ms", where=where, idle_ms=idle_ms))
         elif is_orderly and each.is_dropped and each.try_unlock_times > 0:
-            found.append(f"{where} unlock {each.try_unlock_times} times, still failed")
+            found.append(said("{where} unlock {times} times, still failed", where=where, times=each.try_unlock_times))
         elif not is_orderly and each.cached_messages > 0 and now_ms - each.last_consume_timestamp > _STUCK_MS:
             idle_ms = now_ms - each.last_consume_timestamp
-            found.append(f"{where} can't consume for a while, maybe blocked, {idle_ms}ms")
+            found.append(
+                said("{where} can't consume for a while, maybe blocked, {idle_ms}ms", where=where, idle_ms=idle_ms)
+            )
     return found
 
 

@@ -10,6 +10,7 @@ from skyrocket.client.admin.broker_admin import BrokerAdmin
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.core.errors import BrokerRefused, ClientError, NotFound, WrongUse
 from skyrocket.config.sources import parse_properties, properties_text
+from skyrocket.model.words import said
 from skyrocket.protocol.bodies.controller import (
     BROKER_NAMES,
     BrokerReplicasInfo,
@@ -32,7 +33,7 @@ from skyrocket.protocol.requests.controller import (
 )
 from skyrocket.remoting.errors import CallTimeout
 
-_WHERE: Final = "Controllers came with RocketMQ 5.0; the setting controllerAddr of a broker under one names it"
+_WHERE: Final = said("Controllers came with RocketMQ 5.0; the setting controllerAddr of a broker under one names it")
 
 
 class ControllerAdmin(BrokerAdmin):
@@ -52,15 +53,21 @@ class ControllerAdmin(BrokerAdmin):
         except BrokerRefused as error:
             if not isinstance(error.__cause__, RequestNotSupported):
                 raise
-            raise ClientError(f"{address} is not a controller: it does not know the request. {_WHERE}") from error
+            raise ClientError(
+                "{address} is not a controller: it does not know the request. {where}", address=address, where=_WHERE
+            ) from error
         except CallTimeout as error:  # RocketMQ 4.9's name servers do not answer what they do not know
-            raise ClientError(f"{error}: it hangs, or is not a controller. {_WHERE}") from error
+            raise ClientError(
+                "{error}: it hangs, or is not a controller. {where}", error=error, where=_WHERE
+            ) from error
 
     async def _leader(self, address: str) -> str:
         """The controller that leads, as this one knows it."""
         metadata = await self.controller_metadata(address)
         if not metadata.controller_leader_address:
-            raise NotFound(f"controller {address} knows no leader: a majority of the controllers must run")
+            raise NotFound(
+                "controller {address} knows no leader: a majority of the controllers must run", address=address
+            )
         return metadata.controller_leader_address
 
     async def replica_sets(self, address: str, broker_names: Sequence[str]) -> dict[str, ReplicasInfo]:
@@ -70,7 +77,9 @@ class ControllerAdmin(BrokerAdmin):
         reply = await self._ask(leader, GetSyncStateData(), body, doing="asking for replica sets")
         found = dict(BrokerReplicasInfo.decode(reply.body).replicas)
         if not found:
-            raise NotFound(f"controller {leader} knows no replica set named {', '.join(broker_names)}")
+            raise NotFound(
+                "controller {leader} knows no replica set named {names}", leader=leader, names=", ".join(broker_names)
+            )
         return found
 
     async def replica_set_names(self, address: str) -> list[str]:
@@ -119,7 +128,10 @@ class ControllerAdmin(BrokerAdmin):
         clusters = (await self.cluster()).clusters
         found = [name for name, brokers in sorted(clusters.items()) if broker_name in brokers]
         if not found:
-            raise WrongUse(f"name servers know no broker {broker_name}: say which cluster the set is of (-c, cluster=)")
+            raise WrongUse(
+                "name servers know no broker {broker}: say which cluster the set is of (-c, cluster=)",
+                broker=broker_name,
+            )
         return found[0]
 
     async def controller_settings(self, addresses: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -122,7 +122,8 @@ class DeadLetterAdmin(GroupAdmin):
             except NoRoute as error:
                 if not any(group in table for table in (await self.group_table()).values()):
                     raise NotFound(
-                        f"no broker has dead letters or retries of group {group}: check its name and the namespace"
+                        "no broker has dead letters or retries of group {group}: check its name and the namespace",
+                        group=group,
                     ) from error
             return []  # it has failed at nothing so far
         return sorted(set(route.read_queues) | set(route.write_queues))
@@ -199,8 +200,9 @@ class DeadLetterAdmin(GroupAdmin):
         (stored,) = decode_messages(reply.body, receipt.queue.broker_name)
         if stored.stored_topic.startswith(DLQ_PREFIX):
             raise WrongUse(
-                f"group {group} consumes in order, so what was sent to it became a dead letter again at once: "
-                "send to the topics instead (to_topic=True, --to-topic), which all their groups will see"
+                "group {group} consumes in order, so what was sent to it became a dead letter again at once: "
+                "send to the topics instead (to_topic=True, --to-topic), which all their groups will see",
+                group=group,
             )
 
 
@@ -209,7 +211,9 @@ def _again(group: str, message: ReceivedMessage, *, to_topic: bool) -> EncodedMe
     origin = properties.get(names.RETRY_TOPIC)
     if to_topic:
         if origin is None:
-            raise ClientError(f"{message!r} does not say which topic it came from: leave it out of the choice")
+            raise ClientError(
+                "{message!r} does not say which topic it came from: leave it out of the choice", message=message
+            )
         del properties[names.RETRY_TOPIC]
     topic = origin if to_topic and origin is not None else retry_topic(group)
     return EncodedMessage(

@@ -63,6 +63,9 @@ class GivenUpAdmin(MessageAdmin, TopicAdmin):
         brokers = await self._named_masters(None)
         address = brokers.get(transaction.broker_name)
         if address is None:
-            raise WrongUse(f"broker {transaction.broker_name} is not registered, or has no master: start it first")
+            raise WrongUse(
+                "broker {broker} is not registered, or has no master: start it first",
+                broker=transaction.broker_name,
+            )
         request = ResumeCheckHalfMessage(msg_id=transaction.offset_message_id, topic=GIVEN_UP_TOPIC)
         await self._ask(address, request, doing=f"resuming transaction {transaction.transaction_id}")

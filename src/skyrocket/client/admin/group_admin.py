@@ -145,7 +145,7 @@ class GroupAdmin(TopicAdmin):
         tables = await self.group_table(cluster=cluster, broker=broker)
         found = {place: replace(table[full], name=group) for place, table in tables.items() if full in table}
         if not found:
-            raise NotFound(f"there is no group {group}: check its name, or create it")
+            raise NotFound("there is no group {group}: check its name, or create it", group=group)
         return found
 
     async def set_consume_mode(
@@ -214,8 +214,9 @@ class GroupAdmin(TopicAdmin):
         except NoRoute as error:
             if not any(full_group in table for table in (await self.group_table()).values()):
                 raise NotFound(
-                    f"no broker knows consumer group {unwrap(self._namespace, full_group)}: check its name and the "
-                    "namespace (`skyrocket group list`, Admin.groups), or name a topic if its members only assign()"
+                    "no broker knows consumer group {group}: check its name and the namespace (`skyrocket group "
+                    "list`, Admin.groups), or name a topic if its members only assign()",
+                    group=unwrap(self._namespace, full_group),
                 ) from error
             return await self._places(None)
 

@@ -14,6 +14,7 @@ from skyrocket.errors import DataError
 from skyrocket.format.message_id import host_text, parse_offset_message_id
 from skyrocket.format.trace import TraceEvent
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.words import said
 from skyrocket.protocol.bodies.running_info import DirectConsumption
 from skyrocket.protocol.bodies.subscription import ALL_TAGS
 from skyrocket.protocol.bodies.tables import QueueEntries
@@ -43,35 +44,52 @@ class MessageAdmin(AdminCalls):
         by_key = await self.query_by_unique_key(topic, message_id)
         if by_key:
             return by_key[0]
-        unknown = f"no message {message_id} in topic {topic}: none of the last three days has this unique id"
+        unknown = said(
+            "no message {message_id} in topic {topic}: none of the last three days has this unique id",
+            message_id=message_id,
+            topic=topic,
+        )
         host = host_text(position.store_host)
         if not 0 < position.store_host.port < 1 << 16 or position.physical_offset < 0:
-            raise NotFound(f"{unknown}, and it is no offset id: check id and topic")
+            raise NotFound("{unknown}, and it is no offset id: check id and topic", unknown=unknown)
         try:
             return await self.message_by_offset_id(message_id, topic)
         except RemotingError as error:
             raise NotFound(
-                f"{unknown}, and no broker answers at {host}, where it was as an offset id: {error}"
+                "{unknown}, and no broker answers at {host}, where it was as an offset id: {error}",
+                unknown=unknown,
+                host=host,
+                error=error,
             ) from error
 
     async def message_by_offset_id(self, message_id: str, topic: str | None = None) -> ReceivedMessage:
         """At the place that the id names, of whatever topic; raises NotFound when nothing begins there."""
         position = parse_offset_message_id(message_id)
         request = ViewMessageById(offset=position.physical_offset, topic=None if topic is None else self._full(topic))
-        where = "" if topic is None else f" in topic {topic}"
+        where = "" if topic is None else said(" in topic {topic}", topic=topic)
         try:
             reply = await self._ask(host_text(position.store_host), request, doing=f"looking for {message_id}")
         except BrokerRefused as error:
-            raise NotFound(f"no message {message_id}{where}: {error}") from error
+            raise NotFound(
+                "no message {message_id}{where}: {error}", message_id=message_id, where=where, error=error
+            ) from error
         if not reply.body:
-            raise NotFound(f"no message {message_id}{where}: nothing begins at its offset")
+            raise NotFound(
+                "no message {message_id}{where}: nothing begins at its offset", message_id=message_id, where=where
+            )
         return self._messages(reply)[0]
 
     async def message_at(self, queue: MessageQueue, offset: int) -> ReceivedMessage:
         """The message with this offset of a queue; raises NotFound when there is none."""
         async for message in self.read_queue(queue, offset, offset + 1, batch=1):
             return message
-        raise NotFound(f"queue {queue.queue_id} of topic {queue.topic} at {queue.broker_name} has no offset {offset}")
+        raise NotFound(
+            "queue {queue} of topic {topic} at {broker} has no offset {offset}",
+            queue=queue.queue_id,
+            topic=queue.topic,
+            broker=queue.broker_name,
+            offset=offset,
+        )
 
     async def read_queue(
         self, queue: MessageQueue, begin: int, end: int, *, expression: str = ALL_TAGS, batch: int = _BATCH

@@ -164,8 +164,10 @@ class OffsetAdmin(GroupAdmin, BrokerAdmin):
             # RocketMQ: such a broker overlooks which queue is meant, and sends members to the beginning of all.
             if await self._has_member(group, address):
                 raise ClientError(
-                    f"broker {place} cannot tell clients to move in one queue: stop the clients of {group} first, or "
-                    "reset all queues to a time"
+                    "broker {place} cannot tell clients to move in one queue: stop the clients of {group} first, or "
+                    "reset all queues to a time",
+                    place=place,
+                    group=group,
                 )
             await self.set_offset(group, queue, offset)
             return

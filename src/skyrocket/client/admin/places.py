@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from skyrocket.client.core.errors import ClientError, NotFound
 from skyrocket.client.core.routes import MASTER_ID
+from skyrocket.model.words import said
 from skyrocket.protocol.bodies.route import ClusterInfo
 
 
@@ -44,17 +45,24 @@ def places_in(
     """Those of a cluster, or of a broker's name, or all; raises NotFound, or ClientError for none."""
     known = list(all_places(info))
     if cluster is not None and cluster not in info.clusters:
-        raise NotFound(f"cluster {cluster} is not known; there are {', '.join(sorted(info.clusters)) or 'none'}")
+        raise NotFound(
+            "cluster {cluster} is not known; there are {names}",
+            cluster=cluster,
+            names=", ".join(sorted(info.clusters)) or said("none"),
+        )
     found = [
         place
         for place in known
         if cluster in (None, place.cluster) and broker in (None, place.broker_name) and (with_slaves or place.is_master)
     ]
     if not found:
-        named = f" under the name {broker}" if broker else ""
-        kind = "broker" if with_slaves else "broker with a master"
+        named = said(" under the name {broker}", broker=broker) if broker else ""
+        kind = said("broker") if with_slaves else said("broker with a master")
         raise (NotFound if broker else ClientError)(
-            f"no {kind} is registered at {name_servers}{named}: start one, or check the names; "
-            "one that was started just now takes a moment"
+            "no {kind} is registered at {name_servers}{named}: start one, or check the names; "
+            "one that was started just now takes a moment",
+            kind=kind,
+            name_servers=name_servers,
+            named=named,
         )
     return found

@@ -74,7 +74,7 @@ class QuotaAdmin(AdminCalls):
             if any((row.subject_type, row.name) == (subject, name) for row in rows)
         ]
         if not having:
-            raise NotFound(f"{shown(subject, name)} has no quota of its own: `quota list` has all")
+            raise NotFound("{subject} has no quota of its own: `quota list` has all", subject=shown(subject, name))
 
         async def remove(place: BrokerPlace) -> None:
             request = RemoveQuota(subject_type=subject, name=name)

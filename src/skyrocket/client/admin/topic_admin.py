@@ -165,7 +165,7 @@ class TopicAdmin(AdminCalls):
         check_creatable(target)
         configs = await self.topic_configs(source)
         if target in await self.topics():
-            raise WrongUse(f"topic {target} is there already: choose another name")
+            raise WrongUse("topic {target} is there already: choose another name", target=target)
         return [TopicChange(place, None, replace(config, name=target)) for place, config in configs.items()]
 
     async def apply_topic_changes(self, changes: Sequence[TopicChange]) -> None:
@@ -200,7 +200,9 @@ class TopicAdmin(AdminCalls):
             if (missing := sorted(key for key, value in attributes.items() if kept.attributes.get(key) != value))
         ]
         if lost:
-            raise ClientError("; ".join(lost) + ": that broker keeps no attributes, they came with RocketMQ 5.0")
+            raise ClientError(
+                "{lost}: that broker keeps no attributes, they came with RocketMQ 5.0", lost="; ".join(lost)
+            )
 
     async def delete_topic(self, topic: str, *, cluster: str | None = None) -> None:
         """From brokers and name servers."""
@@ -234,7 +236,11 @@ class TopicAdmin(AdminCalls):
         if broker is not None:
             places = [place for place in places if broker in (place.broker_name, place.address)]
             if not places:
-                raise NotFound(f"topic {topic} has no route to a master at {broker}: look at `topic route {topic}`")
+                raise NotFound(
+                    "topic {topic} has no route to a master at {broker}: look at `topic route {topic}`",
+                    topic=topic,
+                    broker=broker,
+                )
         return await self._each(places, lambda place: self._topic_config(place, topic))
 
     async def _topic_config(self, place: BrokerPlace, topic: str) -> TopicConfig:
@@ -246,10 +252,10 @@ class TopicAdmin(AdminCalls):
             if isinstance(error.__cause__, RequestNotSupported):  # RocketMQ 4.x
                 table = await self._topic_table(place)
                 if full not in table:
-                    raise NotFound(f"broker {place} does not have topic {topic}") from error
+                    raise NotFound("broker {place} does not have topic {topic}", place=place, topic=topic) from error
                 found = table[full]
             elif error.code == ResponseCode.TOPIC_NOT_EXIST:
-                raise NotFound(f"broker {place} does not have topic {topic}") from error
+                raise NotFound("broker {place} does not have topic {topic}", place=place, topic=topic) from error
             else:
                 raise
         return replace(found, name=topic)
@@ -345,6 +351,10 @@ def _check_queues(config: TopicConfig) -> None:
     counts = (config.read_queues, config.write_queues)
     if not all(type(count) is int and 0 < count <= _MOST_QUEUES for count in counts):
         raise WrongUse(
-            f"topic {config.name} cannot have {config.read_queues!r} read and {config.write_queues!r} write queues: "
-            f"1 to {_MOST_QUEUES:,} are allowed; permission=4 stops writing"
+            "topic {name} cannot have {read_queues!r} read and {write_queues!r} write queues: 1 to "
+            "{limit:,} are allowed; permission=4 stops writing",
+            name=config.name,
+            read_queues=config.read_queues,
+            write_queues=config.write_queues,
+            limit=_MOST_QUEUES,
         )

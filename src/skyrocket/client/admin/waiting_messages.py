@@ -195,7 +195,10 @@ class WaitingAdmin(AdminCalls):
         found = await self._find_timer(timer) if isinstance(timer, str) else timer
         topic = self._full(found.topic)
         if topic.startswith(RETRY_PREFIX):
-            raise WrongUse(f"message {found.message_id} waits for a retry of its group: retries are not taken back")
+            raise WrongUse(
+                "message {message_id} waits for a retry of its group: retries are not taken back",
+                message_id=found.message_id,
+            )
         handle = RecallHandle(topic, found.broker_name, str(found.due_ms + 1), found.message_id)
         await self._recall(topic, found.broker_name, handle.encode())
         return found.message_id
@@ -230,8 +233,10 @@ class WaitingAdmin(AdminCalls):
         found = next((timer for timer in answers.values() if timer is not None), None)
         if found is None:
             raise NotFound(
-                f"no message {message_id} waits for its time at {', '.join(place.broker_name for place in answers)}: "
-                "check the id; a message that was delivered or whose log has expired is not found any more"
+                "no message {message_id} waits for its time at {names}: check the id; a message that was "
+                "delivered or whose log has expired is not found any more",
+                message_id=message_id,
+                names=", ".join(place.broker_name for place in answers),
             )
         return found
 
@@ -285,8 +290,10 @@ class WaitingAdmin(AdminCalls):
         except BrokerRefused as error:
             if error.code == ResponseCode.NO_PERMISSION and "forbidden" in (error.remark or ""):
                 raise ClientError(
-                    f"broker {broker_name} takes no message back ({error.remark}): set recallMessageEnable=true there; "
-                    "it can be changed while the broker runs"
+                    "broker {broker} takes no message back ({remark}): set recallMessageEnable=true there; it "
+                    "can be changed while the broker runs",
+                    broker=broker_name,
+                    remark=error.remark,
                 ) from error
             raise
         return reply.header.msg_id or ""
@@ -297,7 +304,11 @@ class WaitingAdmin(AdminCalls):
         brokers = await self._named_masters(None)
         if broker_name not in brokers:
             known = ", ".join(brokers)
-            raise WrongUse(f"broker {broker_name} is not registered, or has no master; there are {known}")
+            raise WrongUse(
+                "broker {broker} is not registered, or has no master; there are {known}",
+                broker=broker_name,
+                known=known,
+            )
         return brokers[broker_name]
 
     def _full_if_given(self, name: str | None) -> str | None:

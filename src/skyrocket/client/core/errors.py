@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.errors import SkyrocketError
-from skyrocket.model.words import counted
+from skyrocket.model.words import counted, said
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.errors import RequestError
 
@@ -32,7 +32,10 @@ HOW_TO_NAME_THEM: Final = "-n or NAMESRV_ADDR in the terminal, name_servers= in 
 
 
 class ClientError(SkyrocketError):
-    """Base of what a client raises."""
+    """Base of what a client raises. With values, the text is a template: `NotFound("no user {name}", name=name)`."""
+
+    def __init__(self, text: str, /, **values: object) -> None:
+        super().__init__(said(text, **values) if values else text)
 
 
 class WrongUse(ClientError):
@@ -180,7 +183,9 @@ class BrokerRefused(ClientError):
         self.code = int(error.code)
         self.remark = error.remark
         self.__cause__ = error
-        super().__init__(f"{doing} was refused by broker {address}: {explained(error)}")
+        super().__init__(
+            "{doing} was refused by broker {address}: {why}", doing=doing, address=address, why=explained(error)
+        )
 
 
 class PopNotOffered(BrokerRefused):

@@ -5,9 +5,12 @@ from typing import Final
 
 from skyrocket.client.core.errors import IllegalName
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+from skyrocket.model.words import Said, said
 
 MAX_GROUP: Final = 120
 MAX_TOPIC: Final = 127
+_GROUP: Final = said("group")
+_TOPIC: Final = said("topic")
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
 INNER_PRODUCER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 DEFAULT_GROUPS: Final = frozenset({"DEFAULT_PRODUCER", "DEFAULT_CONSUMER"})
@@ -29,40 +32,53 @@ _NOT_TO_BE_SENT_TO: Final = frozenset(
 
 def check_group(group: str) -> None:
     """Raises IllegalName."""
-    _check("group", group, MAX_GROUP)
+    _check(_GROUP, group, MAX_GROUP)
     if group in DEFAULT_GROUPS:
-        raise IllegalName(f"group {group} is RocketMQ's default that nobody may use: choose a name of your own")
+        raise IllegalName(
+            "group {group} is RocketMQ's default that nobody may use: choose a name of your own", group=group
+        )
 
 
 def check_topic(topic: str) -> None:
     """Raises IllegalName."""
-    _check("topic", topic, MAX_TOPIC)
+    _check(_TOPIC, topic, MAX_TOPIC)
 
 
 def check_sendable(topic: str) -> None:
     """Whether applications may send to it; raises IllegalName."""
     check_topic(topic)
     if topic in _NOT_TO_BE_SENT_TO:
-        raise IllegalName(f"sending to topic {topic} is not allowed: it belongs to the system")
+        raise IllegalName("sending to topic {topic} is not allowed: it belongs to the system", topic=topic)
 
 
 def check_creatable(topic: str) -> None:
     """Whether applications may create it; raises IllegalName."""
     check_topic(topic)
     if is_system_topic(topic):
-        raise IllegalName(f"topic {topic} is reserved for the system: choose another name")
+        raise IllegalName("topic {topic} is reserved for the system: choose another name", topic=topic)
 
 
-def _check(kind: str, name: str, longest: int) -> None:
+def _check(kind: Said, name: str, longest: int) -> None:
     if not isinstance(name, str):
-        raise IllegalName(f"the {kind} is {name!r}: give its name as text")
+        raise IllegalName("the {kind} is {name!r}: give its name as text", kind=kind, name=name)
     if not name.strip():
-        raise IllegalName(f"the {kind} is blank: give it a name of letters, digits and % | _ -")
+        raise IllegalName("the {kind} is blank: give it a name of letters, digits and % | _ -", kind=kind)
     if len(name) > longest:
-        raise IllegalName(f"{kind} {name[:40]}… has {len(name)} characters; {longest} are allowed")
+        raise IllegalName(
+            "{kind} {name}… has {length} characters; {longest} are allowed",
+            kind=kind,
+            name=name[:40],
+            length=len(name),
+            longest=longest,
+        )
     if _LEGAL.fullmatch(name) is None:
         wrong = next(sign for sign in name if _LEGAL.fullmatch(sign) is None)
-        raise IllegalName(f"{kind} {name!r} contains {wrong!r}: only letters, digits and % | _ - are allowed")
+        raise IllegalName(
+            "{kind} {name!r} contains {wrong!r}: only letters, digits and % | _ - are allowed",
+            kind=kind,
+            name=name,
+            wrong=wrong,
+        )
 
 
 # ── namespaces ───────────────────────────────────────────────────────────────────────────────────────────────────────

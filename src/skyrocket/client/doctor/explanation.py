@@ -60,7 +60,7 @@ def _nobody(group: GroupFacts) -> Finding:
     """Said to who asks for the group: as long as nothing waits for it, nobody has to be there."""
     so_far = "it has consumed all that came" if group.lags else "it has consumed nothing so far"
     remedy = "start its consumers; if they run, their own log says which group, name servers and topics they have"
-    return note("no-client", group.name, f"no client runs, {so_far}", remedy)
+    return note("no-client", group.name, "no client runs, {so_far}", remedy, so_far=so_far)
 
 
 def outlook_of(facts: ClusterFacts, group: GroupFacts) -> Outlook:

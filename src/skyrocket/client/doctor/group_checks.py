@@ -9,7 +9,7 @@ from skyrocket.client.doctor.finding import Finding, error, note, warning
 from skyrocket.client.doctor.gathering import is_of_applications
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
-from skyrocket.model.words import counted
+from skyrocket.model.words import Said, said, said_of
 from skyrocket.protocol.codes import Version, version_name
 
 _MANY: Final = 1000  # messages
@@ -29,19 +29,19 @@ def members(facts: ClusterFacts) -> Iterator[Finding]:
             yield error(
                 "no-client",
                 group.name,
-                f"{counted(group.lag, 'message waits', 'messages wait')} and no client runs",
+                said_of(group.lag, "{n:,} message waits and no client runs", "{n:,} messages wait and no client runs"),
                 remedy,
             )
         if group.configs and not any(config.may_consume for config in group.configs.values()):
-            remedy = f"`skyrocket group update {group.name} --enable`"
+            remedy = "`skyrocket group update {where} --enable`"
             yield error("group-disabled", group.name, "brokers let it consume nothing", remedy)
         if len(group.infos) > 1 and not same_subscriptions(group.infos):
             yield error(
                 "subscriptions-differ",
                 group.name,
-                f"its {counted(len(group.infos), 'client')} subscribe to different things: messages are lost to the "
-                "wrong ones",
+                "its {clients} clients subscribe to different things: messages are lost to the wrong ones",
                 "deploy the same version everywhere, or give each its own group",
+                clients=len(group.infos),
             )
         old = [each for each in (group.members.connections if group.members else ()) if each.version < OLDEST_VERSION]
         if old:
@@ -50,7 +50,12 @@ def members(facts: ClusterFacts) -> Iterator[Finding]:
             yield note(
                 "old-clients",
                 group.name,
-                f"{counted(len(old), 'client is', 'clients are')} of {oldest} or newer",
+                said_of(
+                    len(old),
+                    "{n:,} client is of {oldest} or newer",
+                    "{n:,} clients are of {oldest} or newer",
+                    oldest=oldest,
+                ),
                 remedy,
             )
 
@@ -66,19 +71,26 @@ def sharing(facts: ClusterFacts) -> Iterator[Finding]:
             yield warning(
                 "more-clients-than-queues",
                 group.name,
-                f"{group.client_count} clients share {counted(len(queues), 'queue')}: "
-                f"{counted(idle, 'is', 'are')} idle",
+                said_of(
+                    idle,
+                    "{clients} clients share {queues}: {n:,} is idle",
+                    "{clients} clients share {queues}: {n:,} are idle",
+                    clients=group.client_count,
+                    queues=said_of(len(queues), "{n:,} queue", "{n:,} queues"),
+                ),
                 "stop some, or give the topic more queues",
             )
         if len(group.infos) == group.client_count:
             owned = {queue for info in group.infos.values() for queue in info.queues}
             for queue in sorted(queues - owned):
                 remedy = "look at the clients' logs for failed rebalances; a restart of one of them shares anew"
-                yield error("queue-without-owner", group.name, f"nobody has {_queue(queue)}", remedy)
+                yield error("queue-without-owner", group.name, "nobody has {queue}", remedy, queue=_queue(queue))
         for topic in sorted(group.members.subscriptions):
             if is_of_applications(topic) and topic not in facts.topics and facts.topics:
-                remedy = f"create it, or correct the subscription: `skyrocket topic create {topic}`"
-                yield error("no-such-topic", group.name, f"it subscribes to {topic}, which no broker has", remedy)
+                remedy = "create it, or correct the subscription: `skyrocket topic create {topic}`"
+                yield error(
+                    "no-such-topic", group.name, "it subscribes to {topic}, which no broker has", remedy, topic=topic
+                )
 
 
 def _shares_queues(group: GroupFacts) -> bool:
@@ -99,8 +111,10 @@ def _readable_queues(facts: ClusterFacts, group: GroupFacts) -> set[MessageQueue
     }
 
 
-def _queue(queue: MessageQueue) -> str:
-    return f"queue {queue.queue_id} of {queue.topic} at {queue.broker_name}"
+def _queue(queue: MessageQueue) -> Said:
+    return said(
+        "queue {queue} of {topic} at {broker}", queue=queue.queue_id, topic=queue.topic, broker=queue.broker_name
+    )
 
 
 def progress(facts: ClusterFacts) -> Iterator[Finding]:
@@ -110,24 +124,41 @@ def progress(facts: ClusterFacts) -> Iterator[Finding]:
         for each in group.lags:
             known = facts.offsets.get(each.queue)
             if each.lag < 0:
-                what = (
-                    f"its offset {each.consumer_offset} of {_queue(each.queue)} is behind the end {each.broker_offset}"
+                what = "its offset {consumer_offset} of {queue} is behind the end {broker_offset}"
+                remedy = "`skyrocket reset --group {where} --topic {topic} --to latest`"
+                yield error(
+                    "offset-beyond-end",
+                    group.name,
+                    what,
+                    remedy,
+                    consumer_offset=each.consumer_offset,
+                    queue=_queue(each.queue),
+                    broker_offset=each.broker_offset,
+                    topic=each.queue.topic,
                 )
-                remedy = f"`skyrocket reset --group {group.name} --topic {each.queue.topic} --to latest`"
-                yield error("offset-beyond-end", group.name, what, remedy)
             if known is not None and 0 <= each.consumer_offset < known.min_offset:
                 lost = known.min_offset - each.consumer_offset
-                gone = counted(lost, "message")
-                were, them = ("was", "it") if lost == 1 else ("were", "them")
-                what = f"{gone} of {_queue(each.queue)} {were} deleted before it consumed {them}"
+                what = said_of(
+                    lost,
+                    "{n:,} message of {queue} was deleted before it consumed it",
+                    "{n:,} messages of {queue} were deleted before it consumed them",
+                    queue=_queue(each.queue),
+                )
                 remedy = "lengthen fileReservedTime, or add consumers; they cannot be brought back from this cluster"
                 yield error("messages-expired", group.name, what, remedy)
             late_ms = facts.now_ms - each.last_timestamp if each.lag > 0 and each.last_timestamp > 0 else 0
             if late_ms > _LATE * retention_ms:
-                late, kept = f"{late_ms / _HOUR_MS:.1f} h", f"{retention_ms // _HOUR_MS} h"
-                what = f"it is {late} behind in {_queue(each.queue)}, and messages live {kept}"
+                what = "it is {late:.1f} h behind in {queue}, and messages live {kept} h"
                 remedy = "add consumers now, or lengthen fileReservedTime before messages are deleted"
-                yield error("lag-near-retention", group.name, what, remedy)
+                yield error(
+                    "lag-near-retention",
+                    group.name,
+                    what,
+                    remedy,
+                    late=late_ms / _HOUR_MS,
+                    queue=_queue(each.queue),
+                    kept=retention_ms // _HOUR_MS,
+                )
         yield from _shape(facts, group)
 
 
@@ -138,20 +169,20 @@ def _shape(facts: ClusterFacts, group: GroupFacts) -> Iterator[Finding]:
     for topic, lags in by_topic.items():
         total = sum(lags)
         if len(lags) >= _QUEUES_FOR_SKEW and total >= _MANY and max(lags) > _SKEW * total:
+            what = "{most:,} of {total:,} wait in one queue of {topic}"
             remedy = "choose a sharding key with more values, or look at the client that has this queue"
-            yield warning(
-                "queue-skewed", group.name, f"{max(lags):,} of {total:,} wait in one queue of {topic}", remedy
-            )
+            yield warning("queue-skewed", group.name, what, remedy, most=max(lags), total=total, topic=topic)
     if facts.sample_seconds > 0 and group.earlier:
         before = sum(max(each.lag, 0) for each in group.earlier.values())
         if group.lag >= _MANY and group.lag > before:
             rate = (group.lag - before) / facts.sample_seconds
-            remedy = f"`skyrocket doctor --group {group.name}` says why"
-            yield warning("lag-growing", group.name, f"{group.lag:,} wait, {rate:.0f} more every second", remedy)
+            remedy = "`skyrocket doctor --group {where}` says why"
+            what = "{lag:,} wait, {rate:.0f} more every second"
+            yield warning("lag-growing", group.name, what, remedy, lag=group.lag, rate=rate)
     for client_id, info in group.infos.items():
         for what in queue_findings(client_id, info, facts.now_ms):
-            remedy = f"look at its stacks: `skyrocket group client {group.name} {client_id} --stacks`"
-            yield error("client-stuck", group.name, what, remedy)
+            remedy = "look at its stacks: `skyrocket group client {where} {client_id} --stacks`"
+            yield error("client-stuck", group.name, what, remedy, client_id=client_id)
 
 
 def failures(facts: ClusterFacts) -> Iterator[Finding]:
@@ -161,14 +192,21 @@ def failures(facts: ClusterFacts) -> Iterator[Finding]:
         count = sum(each.max_offset - each.min_offset for each in dead)
         last = max((each.last_update_timestamp for each in dead), default=0)
         if count and facts.now_ms - last < _RECENT_MS:
-            remedy = f"`skyrocket dlq list {group.name}` has the causes, `dlq resend` tries again"
+            remedy = "`skyrocket dlq list {where}` has the causes, `dlq resend` tries again"
             yield warning(
-                "dead-letters", group.name, f"{counted(count, 'dead letter')}, the last within the hour", remedy
+                "dead-letters",
+                group.name,
+                said_of(
+                    count, "{n:,} dead letter, the last within the hour", "{n:,} dead letters, the last within the hour"
+                ),
+                remedy,
             )
         waiting = sum(max(each.lag, 0) for each in group.lags if each.queue.topic == RETRY_PREFIX + group.name)
         if waiting >= _MANY:
             remedy = "its handler fails again and again: look at its log"
-            yield warning("retries-waiting", group.name, f"{waiting:,} messages wait for another attempt", remedy)
+            yield warning(
+                "retries-waiting", group.name, "{waiting:,} messages wait for another attempt", remedy, waiting=waiting
+            )
 
 
 CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (members, sharing, progress, failures)

@@ -7,7 +7,7 @@ from typing import Final
 from skyrocket.client.doctor.facts import BrokerFacts, ClusterFacts
 from skyrocket.client.doctor.finding import Finding, error, note, warning
 from skyrocket.model.permission import PERM_WRITE
-from skyrocket.model.words import counted
+from skyrocket.model.words import said_of
 
 _SKEW_SECONDS: Final = 5.0
 _FULL_RATIO: Final = 0.9
@@ -24,8 +24,10 @@ def name_servers(facts: ClusterFacts) -> Iterator[Finding]:
     for each in facts.name_servers:
         if each.problem is not None:
             remedy = "start it, open the port, or leave it out of the list"
-            what = f"it does not answer: {each.problem}"
-            yield error("name-server-down", each.address, what, _tls_remedy(each.problem) or remedy)
+            what = "it does not answer: {problem}"
+            yield error(
+                "name-server-down", each.address, what, _tls_remedy(each.problem) or remedy, problem=each.problem
+            )
     known = {
         each.address: {(name, number) for name, data in each.cluster.brokers.items() for number in data.addresses}
         for each in facts.name_servers
@@ -37,8 +39,10 @@ def name_servers(facts: ClusterFacts) -> Iterator[Finding]:
             yield error(
                 "name-servers-differ",
                 address,
-                f"it does not know broker {name} (id {number}), which another name server does",
-                f"check namesrvAddr of {name}: it must list all name servers; and that {name} reaches {address}",
+                "it does not know broker {name} (id {number}), which another name server does",
+                "check namesrvAddr of {name}: it must list all name servers; and that {name} reaches {where}",
+                name=name,
+                number=number,
             )
     if known and not everywhere:
         remedy = "start a broker with namesrvAddr set to these name servers"
@@ -52,14 +56,15 @@ def reachable(facts: ClusterFacts) -> Iterator[Finding]:
             continue
         if broker.is_refusal:
             remedy = "give an account that may ask brokers: --access-key, --secret-key"
-            yield error("no-rights", broker.place, f"it tells nothing: {broker.problem}", remedy)
+            yield error("no-rights", broker.place, "it tells nothing: {problem}", remedy, problem=broker.problem)
         else:
             remedy = "start the broker; or set brokerIP1 to an address that clients reach (and open its port)"
             yield error(
                 "broker-unreachable",
                 broker.place,
-                f"name servers send clients there, but from here nobody answers: {broker.problem}",
+                "name servers send clients there, but from here nobody answers: {problem}",
                 _tls_remedy(broker.problem) or remedy,
+                problem=broker.problem,
             )
     remote = any(not each.address.startswith(("127.", "localhost")) for each in facts.name_servers)
     for broker in facts.answering:
@@ -93,15 +98,21 @@ def disks(facts: ClusterFacts) -> Iterator[Finding]:
         if ratio >= max(_FULL_RATIO, limit):
             remedy = "add room, shorten fileReservedTime, or `skyrocket broker clean --logs`"
             yield error(
-                "disk-full", broker.place, f"the disk of its log is {ratio:.0%} full: writes are refused soon", remedy
+                "disk-full",
+                broker.place,
+                "the disk of its log is {ratio:.0%} full: writes are refused soon",
+                remedy,
+                ratio=ratio,
             )
         elif ratio >= limit:
             yield warning(
                 "disk-filling",
                 broker.place,
-                f"the disk of its log is {ratio:.0%} full, more than diskMaxUsedSpaceRatio {limit:.0%}: logs are "
+                "the disk of its log is {ratio:.0%} full, more than diskMaxUsedSpaceRatio {limit:.0%}: logs are "
                 "deleted before their time",
                 "add room, or shorten fileReservedTime so that it is a decision",
+                ratio=ratio,
+                limit=limit,
             )
         yield from _retention(broker, facts.now_ms)
 
@@ -116,9 +127,10 @@ def _retention(broker: BrokerFacts, now_ms: int) -> Iterator[Finding]:
             yield warning(
                 "retention-broken",
                 broker.place,
-                f"its oldest message is {kept_ms / _HOUR_MS:.1f} h old, but fileReservedTime promises "
-                f"{promised_ms // _HOUR_MS} h",
+                "its oldest message is {kept:.1f} h old, but fileReservedTime promises {promised} h",
                 "add disk: logs are deleted early when it fills",
+                kept=kept_ms / _HOUR_MS,
+                promised=promised_ms // _HOUR_MS,
             )
 
 
@@ -136,8 +148,10 @@ def replication(facts: ClusterFacts) -> Iterator[Finding]:
                 yield warning(
                     "slave-behind",
                     broker.place,
-                    f"slave {slave.address} is {slave.lag_bytes:,} bytes behind",
+                    "slave {address} is {lag_bytes:,} bytes behind",
                     "look at the slave's disk and network; it cannot take over without losing messages",
+                    address=slave.address,
+                    lag_bytes=slave.lag_bytes,
                 )
 
 
@@ -147,11 +161,11 @@ def load(facts: ClusterFacts) -> Iterator[Finding]:
         waits = broker.number("sendThreadPoolQueueHeadWaitTimeMills")
         if waits > _WAIT_MS:
             remedy = "send more slowly, add brokers, or look at its disk"
-            yield warning("overloaded", broker.place, f"sends wait {waits:.0f} ms for their turn", remedy)
+            yield warning("overloaded", broker.place, "sends wait {waits:.0f} ms for their turn", remedy, waits=waits)
         behind = broker.number("timerReadBehind")
         if behind > _TIMER_SECONDS:
             remedy = "look at its disk and its load: delayed messages come late"
-            yield warning("timer-behind", broker.place, f"its timer is {behind:.0f} s behind", remedy)
+            yield warning("timer-behind", broker.place, "its timer is {behind:.0f} s behind", remedy, behind=behind)
 
 
 def clocks(facts: ClusterFacts) -> Iterator[Finding]:
@@ -168,8 +182,9 @@ def clocks(facts: ClusterFacts) -> Iterator[Finding]:
             yield warning(
                 "clock-skew",
                 broker.place,
-                f"its clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} ours",
+                "its clock is {skew:.0f} s ahead of ours" if skew > 0 else "its clock is {skew:.0f} s behind ours",
                 "let a time service set the clocks: retention, delays and lag in seconds depend on them",
+                skew=abs(skew),
             )
 
 
@@ -182,15 +197,23 @@ def settings(facts: ClusterFacts) -> Iterator[Finding]:
         permission = broker.setting("brokerPermission", 6)
         if not permission & PERM_WRITE and broker.place.is_master:
             remedy = "`skyrocket config set brokerPermission=6 --broker …` when it shall take messages again"
-            yield error("broker-not-writable", broker.place, f"brokerPermission is {permission}", remedy)
+            yield error(
+                "broker-not-writable", broker.place, "brokerPermission is {permission}", remedy, permission=permission
+            )
         for user in broker.users:
             if user.password and (user.password in _DEFAULT_PASSWORDS or user.password == user.username):
-                remedy = f"`skyrocket user update {user.username} --password -`"
-                yield error("default-password", broker.place, f"user {user.username} has a well-known password", remedy)
+                remedy = "`skyrocket user update {username} --password -`"
+                yield error(
+                    "default-password",
+                    broker.place,
+                    "user {username} has a well-known password",
+                    remedy,
+                    username=user.username,
+                )
     versions = {broker.runtime.get("brokerVersionDesc") for broker in facts.answering}
     if len(versions) > 1:
         known = ", ".join(sorted(str(each) for each in versions))
-        yield note("versions-differ", "brokers", f"brokers are of {known}", "finish the upgrade")
+        yield note("versions-differ", "brokers", "brokers are of {known}", "finish the upgrade", known=known)
 
 
 def transactions(facts: ClusterFacts) -> Iterator[Finding]:
@@ -202,8 +225,12 @@ def transactions(facts: ClusterFacts) -> Iterator[Finding]:
         yield warning(
             "transactions-open",
             groups,
-            f"{counted(len(old), 'transaction has', 'transactions have')} no end, "
-            f"the oldest for {max(each.age_ms for each in old) / 60000:.0f} min",
+            said_of(
+                len(old),
+                "{n:,} transaction has no end, the oldest for {minutes:.0f} min",
+                "{n:,} transactions have no end, the oldest for {minutes:.0f} min",
+                minutes=max(each.age_ms for each in old) / 60000,
+            ),
             "start producers of the group that answer checks, or `skyrocket transactions list`",
         )
 

@@ -7,7 +7,7 @@ from skyrocket.client.doctor.facts import ClusterFacts
 from skyrocket.client.doctor.finding import Finding, error, note, warning
 from skyrocket.client.doctor.gathering import is_of_applications
 from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
-from skyrocket.model.words import counted
+from skyrocket.model.words import said_of
 
 
 def routes(facts: ClusterFacts) -> Iterator[Finding]:
@@ -22,10 +22,10 @@ def routes(facts: ClusterFacts) -> Iterator[Finding]:
             queues = told.get(place.broker_name)
             if queues is None:
                 remedy = "wait for the broker's next registration (30 s); if it stays, restart the broker"
-                yield error("route-missing", topic, f"{place} has it, but name servers do not tell", remedy)
+                yield error("route-missing", topic, "{place} has it, but name servers do not tell", remedy, place=place)
             elif config.permission & PERM_WRITE and not queues.permission & PERM_WRITE and place not in closed:
-                remedy = f"`skyrocket broker resume-writes {place.broker_name}`"
-                yield error("writes-paused", topic, f"name servers send no producer to {place}", remedy)
+                what, remedy = "name servers send no producer to {place}", "`skyrocket broker resume-writes {broker}`"
+                yield error("writes-paused", topic, what, remedy, place=place, broker=place.broker_name)
 
 
 def permissions(facts: ClusterFacts) -> Iterator[Finding]:
@@ -38,11 +38,13 @@ def permissions(facts: ClusterFacts) -> Iterator[Finding]:
         for place, config in configs.items():
             shown = permission_text(config.permission)
             if not config.permission & PERM_WRITE and producers.get(place.broker_name):
-                remedy = f"`skyrocket topic update {topic} --perm RW` if it shall be written"
-                yield warning("topic-not-writable", topic, f"perm is {shown} at {place}, and producers run", remedy)
+                remedy = "`skyrocket topic update {where} --perm RW` if it shall be written"
+                what = "perm is {shown} at {place}, and producers run"
+                yield warning("topic-not-writable", topic, what, remedy, shown=shown, place=place)
             if not config.permission & PERM_READ and topic in consumed:
-                remedy = f"`skyrocket topic update {topic} --perm RW`: messages wait and nobody can read them"
-                yield error("topic-not-readable", topic, f"perm is {shown} at {place}, and groups consume it", remedy)
+                remedy = "`skyrocket topic update {where} --perm RW`: messages wait and nobody can read them"
+                what = "perm is {shown} at {place}, and groups consume it"
+                yield error("topic-not-readable", topic, what, remedy, shown=shown, place=place)
 
 
 def queues(facts: ClusterFacts) -> Iterator[Finding]:
@@ -52,19 +54,22 @@ def queues(facts: ClusterFacts) -> Iterator[Finding]:
         if not is_of_applications(topic):
             continue
         for place, config in configs.items():
-            written, read = counted(config.write_queues, "write queue"), counted(config.read_queues, "read queue")
+            written = said_of(config.write_queues, "{n:,} write queue", "{n:,} write queues")
+            read = said_of(config.read_queues, "{n:,} read queue", "{n:,} read queues")
             if config.write_queues > config.read_queues:
-                what = f"{written}, but {read} at {place}"
-                remedy = f"`skyrocket topic update {topic} --queues N`: what is in the others is never consumed"
-                yield error("queues-differ", topic, what, remedy)
+                what = "{written}, but {read} at {place}"
+                remedy = "`skyrocket topic update {where} --queues N`: what is in the others is never consumed"
+                yield error("queues-differ", topic, what, remedy, written=written, read=read, place=place)
             elif config.write_queues < config.read_queues:
-                what = f"{read}, but {written} at {place}"
-                remedy = f"`skyrocket topic update {topic} --queues N` once the others are consumed"
-                yield warning("queues-differ", topic, what, remedy)
+                what = "{read}, but {written} at {place}"
+                remedy = "`skyrocket topic update {where} --queues N` once the others are consumed"
+                yield warning("queues-differ", topic, what, remedy, read=read, written=written, place=place)
         if several and len(configs) == 1:
             (place,) = configs
-            remedy = f"`skyrocket topic create {topic}` adds it to the other brokers"
-            yield note("topic-on-one-broker", topic, f"only {place} has it: it stops when that broker does", remedy)
+            remedy = "`skyrocket topic create {where}` adds it to the other brokers"
+            yield note(
+                "topic-on-one-broker", topic, "only {place} has it: it stops when that broker does", remedy, place=place
+            )
 
 
 CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (routes, permissions, queues)

@@ -175,7 +175,7 @@ async def give_right(call: Call, wanted: NewRight) -> Done:
     """Give a right, or change the one for the same resource."""
     unknown = [action for action in wanted.actions if action not in _ACTIONS]
     if unknown or not wanted.actions:
-        raise BadInput(f"actions are some of {', '.join(_ACTIONS)}")
+        raise BadInput("actions are some of {names}", names=", ".join(_ACTIONS))
     right = Right(wanted.subject, wanted.resource, tuple(wanted.actions), wanted.decision, tuple(wanted.source_ips))
     call.before = await _rights_of(call, wanted.subject, wanted.resource)
     known = {acl.subject for of_broker in (await call.admin.rights()).values() for acl in of_broker}
@@ -270,7 +270,7 @@ def _check_address(address: str) -> None:
     try:
         ip_address(address)
     except ValueError:
-        raise BadInput(f"address is {address!r}: give one as 192.0.2.1 or 2001:db8::1") from None
+        raise BadInput("address is {address!r}: give one as 192.0.2.1 or 2001:db8::1", address=address) from None
 
 
 def _names(right: Right, resource: str) -> bool:

@@ -53,15 +53,15 @@ async def put_rule(call: Call, wanted: RuleWanted) -> Done:
     """Add a rule or change it."""
     kind: Kind | None = next((each for each in KINDS if each == wanted.kind), None)
     if kind is None:
-        raise BadInput(f"kind is {wanted.kind!r}: choose one of {', '.join(KINDS)}")
+        raise BadInput("kind is {kind!r}: choose one of {names}", kind=wanted.kind, names=", ".join(KINDS))
     if not 0 <= wanted.minutes <= _LONGEST_MINUTES:
-        raise BadInput(f"minutes is {wanted.minutes}: 0 to {_LONGEST_MINUTES}")
+        raise BadInput("minutes is {minutes}: 0 to {limit}", minutes=wanted.minutes, limit=_LONGEST_MINUTES)
     watcher, name = call.parts.watcher, call.path["rule"]
     call.before = next((each for each in watcher.rules if each.id == name), None)
     rule = Rule(name, kind, wanted.threshold, wanted.subject, wanted.minutes, wanted.severity)
     others = [each for each in watcher.rules if each.id != name]
     if len(others) >= _MOST_RULES:
-        raise BadInput(f"there are {_MOST_RULES} rules already: remove some")
+        raise BadInput("there are {limit} rules already: remove some", limit=_MOST_RULES)
     await watcher.keep([*others, rule])
     call.after = rule
     return Done(f"rule {name} is watched")
@@ -80,7 +80,7 @@ async def mute(call: Call, wanted: MuteWanted) -> Done:
     """Tell nothing of a rule, or of one name of it, for a while; it is still shown."""
     watcher, rule = call.parts.watcher, _rule(call)
     if not 0 <= wanted.minutes <= _LONGEST_MUTE_MINUTES:
-        raise BadInput(f"minutes is {wanted.minutes}: 0 to {_LONGEST_MUTE_MINUTES}")
+        raise BadInput("minutes is {minutes}: 0 to {limit}", minutes=wanted.minutes, limit=_LONGEST_MUTE_MINUTES)
     if not wanted.name:
         raise BadInput("name is empty: give a group or broker, a pattern as shop-*, or * for the whole rule")
     call.before = [each for each in watcher.mutes if each.rule == rule.id]
@@ -91,7 +91,7 @@ async def mute(call: Call, wanted: MuteWanted) -> Done:
         call.now_ms,
     )
     if len(mutes) > _MOST_MUTES:
-        raise BadInput(f"{_MOST_MUTES} mutes are there already: end some, or mute a whole rule")
+        raise BadInput("{limit} mutes are there already: end some, or mute a whole rule", limit=_MOST_MUTES)
     await watcher.keep_mutes(mutes)
     call.after = [each for each in mutes if each.rule == rule.id]
     what = f"rule {rule.id}" if wanted.name == WHOLE_RULE else f"{wanted.name} of rule {rule.id}"
@@ -113,4 +113,4 @@ def _rule(call: Call) -> Rule:
     for rule in call.parts.watcher.rules:
         if rule.id == call.path["rule"]:
             return rule
-    raise BadInput(f"there is no rule {call.path['rule']}: /api/alerts lists them")
+    raise BadInput("there is no rule {rule}: /api/alerts lists them", rule=call.path["rule"])

@@ -131,7 +131,7 @@ async def _known(call: Call) -> BrokerState:
     for state in await call.parts.view.brokers.get():
         if state.address == address:
             return state
-    raise BadInput(f"there is no broker at {address}: /api/cluster lists them")
+    raise BadInput("there is no broker at {address}: /api/cluster lists them", address=address)
 
 
 def _grouped(rows: dict[str, str]) -> list[RuntimeGroup]:
@@ -194,7 +194,9 @@ async def change_settings(call: Call, wanted: SettingsWanted) -> Done:
     now = next(iter((await call.admin.broker_settings(broker=state.address)).values()))
     unkept = [each.key for each in changes if now.get(each.key) != each.after]
     if unkept:
-        raise BadInput(f"the broker took the request and did not change {', '.join(unkept)}: look at its log")
+        raise BadInput(
+            "the broker took the request and did not change {names}: look at its log", names=", ".join(unkept)
+        )
     return Done(f"{', '.join(each.key for each in changes) or 'nothing'} was changed at {state.broker}")
 
 

@@ -30,10 +30,12 @@ async def elect(call: Call, wanted: ElectWanted) -> Done:
     of_set = [each for each in state.sets if each.broker == wanted.broker]
     living = [row.address for row in state.controllers if row.is_up]
     if not of_set or not living:
-        raise BadInput(f"no controller knows a set {wanted.broker}: /api/controllers lists them")
+        raise BadInput("no controller knows a set {broker}: /api/controllers lists them", broker=wanted.broker)
     (known,) = of_set
     if wanted.broker_id == known.master_id:
-        raise BadInput(f"replica {wanted.broker_id} is master of {wanted.broker} already")
+        raise BadInput(
+            "replica {broker_id} is master of {broker} already", broker_id=wanted.broker_id, broker=wanted.broker
+        )
     call.before = {"master": known.master_id, "address": known.master_address, "epoch": known.master_epoch}
     try:
         header, _ = await call.admin.elect_master(living[0], known.cluster, wanted.broker, wanted.broker_id)

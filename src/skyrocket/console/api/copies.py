@@ -45,9 +45,9 @@ async def preview_copy(call: Call, wanted: CopyWanted) -> CopyPlan:
 
 async def _checked(call: Call, wanted: CopyWanted) -> tuple[CopyOrder, int]:
     if not 1 <= wanted.most <= _MOST:
-        raise BadInput(f"most is {wanted.most}: 1 to {_MOST:,} are copied at once")
+        raise BadInput("most is {most}: 1 to {limit:,} are copied at once", most=wanted.most, limit=_MOST)
     if wanted.per_second < 0:
-        raise BadInput(f"per_second is {wanted.per_second:g}: give a rate, or 0 for no limit")
+        raise BadInput("per_second is {per_second:g}: give a rate, or 0 for no limit", per_second=wanted.per_second)
     until_ms = call.now_ms if wanted.until_ms is None else min(wanted.until_ms, call.now_ms)
     if wanted.since_ms >= until_ms:
         raise BadInput("until_ms is not behind since_ms")
@@ -125,7 +125,9 @@ async def stop_copy(call: Call) -> Done:
     """Stop a copy; what was copied stays. Only who began it may, and the operator."""
     copy = _found(call)
     if call.session is not None and call.session.credentials is not None and copy.account != _account(call):
-        raise BadInput(f"copy {copy.id} was begun by another account: that one, or the operator, may stop it")
+        raise BadInput(
+            "copy {number} was begun by another account: that one, or the operator, may stop it", number=copy.id
+        )
     await call.parts.copies.stop(copy.id)
     return Done(f"copy {copy.id} has ended after {copy.copied} of {copy.messages} messages")
 
@@ -134,7 +136,7 @@ def _found(call: Call) -> Copy:
     number = call.path["id"]
     copy = call.parts.copies.find(int(number)) if number.isascii() and number.isdigit() else None
     if copy is None:
-        raise BadInput(f"there is no copy {number}: /api/copies lists them")
+        raise BadInput("there is no copy {number}: /api/copies lists them", number=number)
     return copy
 
 

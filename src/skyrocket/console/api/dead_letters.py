@@ -103,7 +103,7 @@ class DeadLetters:
 async def dead_letters(call: Call, wanted: DeadWanted) -> DeadLetters:
     """What a group has given up, and why."""
     if not 1 <= wanted.most <= _MOST:
-        raise BadInput(f"most is {wanted.most}: 1 to {_MOST} are shown at once")
+        raise BadInput("most is {most}: 1 to {limit} are shown at once", most=wanted.most, limit=_MOST)
     found = await call.admin.dead_letters(call.path["group"], _choice(wanted), most=_MOST)
     return DeadLetters(await _rows(call, list(reversed(found))[: wanted.most]))
 
@@ -173,7 +173,11 @@ async def dead_letter(call: Call) -> DeadLetterPage:
     wanted = DeadLetterFilter(message_ids=frozenset({call.path["message_id"]}))
     found = await call.admin.dead_letters(call.path["group"], wanted, most=1)
     if not found:
-        raise BadInput(f"group {call.path['group']} has no dead letter {call.path['message_id']}")
+        raise BadInput(
+            "group {group} has no dead letter {message_id}",
+            group=call.path["group"],
+            message_id=call.path["message_id"],
+        )
     cause = cause_of(found[0])
     attempts = [] if cause is None else [AttemptRow(*attempt) for attempt in cause.attempts]
     traceback = "" if cause is None else cause.traceback
@@ -197,12 +201,15 @@ async def resend(call: Call, wanted: ResendWanted) -> Done:
     if not wanted.message_ids:
         raise BadInput("message_ids is empty: choose what to send again")
     if len(wanted.message_ids) > _MOST:
-        raise BadInput(f"at most {_MOST} are sent at once")
+        raise BadInput("at most {limit} are sent at once", limit=_MOST)
     seconds = len(wanted.message_ids) / wanted.per_second if wanted.per_second > 0 else 0
     if wanted.per_second < 0 or seconds > _LONGEST_SECONDS:
         raise BadInput(
-            f"per_second is {wanted.per_second:g}, which takes {seconds:.0f} s of the {_LONGEST_SECONDS} that are "
-            "allowed: send faster, or fewer at once (`skyrocket dlq resend --rate` has no such limit)"
+            "per_second is {per_second:g}, which takes {seconds:.0f} s of the {limit} that are "
+            "allowed: send faster, or fewer at once (`skyrocket dlq resend --rate` has no such limit)",
+            per_second=wanted.per_second,
+            seconds=seconds,
+            limit=_LONGEST_SECONDS,
         )
     chosen = DeadLetterFilter(message_ids=frozenset(wanted.message_ids))
     receipts = await call.admin.resend_dead_letters(

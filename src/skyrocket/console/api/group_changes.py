@@ -30,7 +30,7 @@ class NewGroup:
 async def create_group(call: Call, wanted: NewGroup) -> Done:
     """Create a group; one that is there is refused: it is changed elsewhere."""
     if wanted.name in await call.admin.groups():
-        raise BadInput(f"group {wanted.name} is there already: change it on its own page")
+        raise BadInput("group {name} is there already: change it on its own page", name=wanted.name)
     config = SubscriptionGroup(
         wanted.name,
         may_consume_broadcast=wanted.may_consume_broadcast,

@@ -36,7 +36,7 @@ class History:
 async def history(call: Call, wanted: HistoryWanted) -> History:
     """One series over the last hours."""
     if not 0 < wanted.hours <= _LONGEST_HOURS:
-        raise BadInput(f"hours is {wanted.hours:g}: 0 to {_LONGEST_HOURS} are kept")
+        raise BadInput("hours is {hours:g}: 0 to {limit} are kept", hours=wanted.hours, limit=_LONGEST_HOURS)
     to_ms = call.now_ms
     from_ms = to_ms - round(wanted.hours * HOUR_MS)
     samples = await call.parts.series.between(wanted.series, from_ms, to_ms)

@@ -57,7 +57,7 @@ class Messages:
 async def messages(call: Call, wanted: MessagesWanted) -> Messages:
     """Messages of a topic, newest first."""
     if not 1 <= wanted.most <= _MOST:
-        raise BadInput(f"most is {wanted.most}: 1 to {_MOST} are shown at once")
+        raise BadInput("most is {most}: 1 to {limit} are shown at once", most=wanted.most, limit=_MOST)
     topic = call.path["topic"]
     if wanted.key:
         found = await call.admin.query_by_key(
@@ -118,8 +118,10 @@ async def _message(call: Call) -> ReceivedMessage:
     found = await call.admin.query_by_unique_key(topic, message_id)
     if not found:
         raise NotFound(
-            f"no message {message_id} in topic {topic}: none of the last three days has this unique id, and it is no "
-            "offset id of a broker of this cluster"
+            "no message {message_id} in topic {topic}: none of the last three days has this unique id, and "
+            "it is no offset id of a broker of this cluster",
+            message_id=message_id,
+            topic=topic,
         )
     return found[0]
 
@@ -180,7 +182,7 @@ async def send(call: Call, wanted: NewMessage) -> SentMessage:
     try:
         body = base64.b64decode(wanted.body_base64, validate=True) if wanted.body_base64 else wanted.body.encode()
     except ValueError as error:
-        raise BadInput(f"body_base64 is not base64: {error}") from None
+        raise BadInput("body_base64 is not base64: {error}", error=error) from None
     out = Message(
         call.path["topic"],
         body,
@@ -209,7 +211,7 @@ async def send_again(call: Call) -> SentMessage:
     try:
         body = found.body
     except DataError as error:
-        raise BadInput(f"its body cannot be read: {error}") from error
+        raise BadInput("its body cannot be read: {error}", error=error) from error
     copy = Message(found.topic, body, found.tags, found.keys, own_properties(found), found.sharding_key)
     return await _sent(call, copy)
 

@@ -9,13 +9,9 @@ from typing import Any, get_type_hints
 from skyrocket import __version__
 from skyrocket.console.api.endpoint import Endpoint
 from skyrocket.console.api.values import schema
+from skyrocket.console.telling.told_error import Error
 
 _NAMES = re.compile(r"{(\w+)(?::\w+)?}")
-_ERROR = {
-    "type": "object",
-    "description": "Why it was not done, with the next step.",
-    "properties": {"error": {"type": "string"}, "kind": {"type": "string"}},
-}
 
 # The one endpoint that is no function with types: it follows the others.
 _LIVE = {
@@ -43,7 +39,8 @@ _LIVE = {
 
 def description(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     """The whole document."""
-    known: dict[str, Any] = {"Error": _ERROR}
+    known: dict[str, Any] = {}
+    schema(Error, known)
     paths: dict[str, Any] = {}
     for endpoint in endpoints:
         path = _NAMES.sub(lambda match: f"{{{match[1]}}}", endpoint.path)

@@ -15,7 +15,7 @@ def page_of(
 ) -> tuple[list[T], int]:
     """The rows of a page (1 is the first) and how many there are; `-lag` sorts the largest first."""
     if not 1 <= size <= LARGEST_PAGE:
-        raise BadInput(f"size is {size}: a page has 1 to {LARGEST_PAGE} rows")
+        raise BadInput("size is {size}: a page has 1 to {limit} rows", size=size, limit=LARGEST_PAGE)
     begin = (max(page, 1) - 1) * size
     return ordered(rows, sort, keys)[begin : begin + size], len(rows)
 
@@ -24,7 +24,9 @@ def ordered(rows: Sequence[T], sort: str, keys: Mapping[str, Callable[[T], Any]]
     """All rows by what is asked for; raises BadInput."""
     name = sort.removeprefix("-")
     if name not in keys:
-        raise BadInput(f"sort is {sort!r}: choose one of {', '.join(keys)}, with - for the largest first")
+        raise BadInput(
+            "sort is {sort!r}: choose one of {names}, with - for the largest first", sort=sort, names=", ".join(keys)
+        )
     return sorted(rows, key=keys[name], reverse=sort.startswith("-"))
 
 

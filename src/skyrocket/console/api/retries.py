@@ -51,7 +51,7 @@ class RetriesOfGroup:
 async def retries(call: Call, wanted: RetriesWanted) -> RetriesOfGroup:
     """Messages of the group's retry topics: those that are due, and those that wait for their time."""
     if not 1 <= wanted.most <= _MOST:
-        raise BadInput(f"most is {wanted.most}: 1 to {_MOST} are shown at once")
+        raise BadInput("most is {most}: 1 to {limit} are shown at once", most=wanted.most, limit=_MOST)
     name, view = call.path["group"], call.parts.view
     figures = (await view.group_figures()).get(name)
     members = await view.members.get(name)

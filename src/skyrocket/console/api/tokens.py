@@ -48,7 +48,7 @@ async def make_token(call: Call, wanted: TokenWanted) -> NewToken:
     _check_operator(call)
     name = wanted.name.strip()
     if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise BadInput(f"name has 1 to {_LONGEST_NAME} signs: say which script has the token")
+        raise BadInput("name has 1 to {limit} signs: say which script has the token", limit=_LONGEST_NAME)
     made_by = call.session.account if call.session is not None else ""
     token, text = await call.parts.tokens.make(name, made_by, may_change=wanted.may_change)
     call.after = token
@@ -61,7 +61,7 @@ async def take_token(call: Call) -> Done:
     _check_operator(call)
     token = await call.parts.tokens.take_back(call.path["token_id"])
     if token is None:
-        raise BadInput(f"there is no token {call.path['token_id']}: /api/access/tokens lists them")
+        raise BadInput("there is no token {token_id}: /api/access/tokens lists them", token_id=call.path["token_id"])
     call.before = token
     return Done(f"the token of {token.name} was taken back")
 

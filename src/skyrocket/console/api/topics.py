@@ -279,7 +279,7 @@ class NewTopic:
 async def create_topic(call: Call, wanted: NewTopic) -> Done:
     """Create a topic; one that is there is refused: it is changed elsewhere."""
     if wanted.name in await call.admin.topics():
-        raise BadInput(f"topic {wanted.name} is there already: change it on its own page")
+        raise BadInput("topic {name} is there already: change it on its own page", name=wanted.name)
     attributes = dict(wanted.attributes)
     if wanted.kind != "NORMAL":  # RocketMQ 4 knows no attributes, and every topic there is NORMAL
         attributes[_KIND_ATTRIBUTE] = wanted.kind

@@ -111,7 +111,10 @@ async def _open(call: Call, wanted: CheckWanted) -> OpenTransaction:
     for each in await call.admin.open_transactions(transaction_id=wanted.transaction_id):
         if each.broker_name == wanted.broker and each.half_offset == wanted.half_offset:
             return each
-    raise BadInput(f"transaction {wanted.transaction_id} has ended meanwhile, or was checked: look at the list again")
+    raise BadInput(
+        "transaction {transaction_id} has ended meanwhile, or was checked: look at the list again",
+        transaction_id=wanted.transaction_id,
+    )
 
 
 # ── those that were given up ─────────────────────────────────────────────────────────────────────────────────────────

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from skyrocket.client.core.errors import WrongUse
+from skyrocket.model.words import said
 
 T = TypeVar("T")
 
-_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+_NAMES = {str: said("text"), int: said("a whole number"), float: said("a number"), bool: said("true or false")}
 
 
 class BadInput(WrongUse):
@@ -24,13 +25,17 @@ def read(kind: type[T], given: Any, *, from_text: bool = False) -> T:
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     unknown = given.keys() - fields.keys()
     if unknown:
-        raise BadInput(f"{', '.join(sorted(unknown))} is not known here; there are {', '.join(fields) or 'none'}")
+        raise BadInput(
+            "{names} is not known here; there are {known}",
+            names=", ".join(sorted(unknown)),
+            known=", ".join(fields) or said("none"),
+        )
     values = {}
     for name, field in fields.items():
         if name in given:
             values[name] = _value(hints[name], given[name], name, from_text)
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise BadInput(f"{name} is missing")
+            raise BadInput("{name} is missing", name=name)
     return kind(**values)
 
 
@@ -42,16 +47,21 @@ def _value(hint: Any, given: Any, name: str, from_text: bool) -> Any:
         return _value(next(each for each in arguments if each is not type(None)), given, name, from_text)
     if origin is Literal:
         if given not in arguments:
-            raise BadInput(f"{name} is {given!r}: choose one of {', '.join(map(str, arguments))}")
+            raise BadInput(
+                "{name} is {given!r}: choose one of {names}",
+                name=name,
+                given=given,
+                names=", ".join(map(str, arguments)),
+            )
         return given
     if origin in (list, tuple):
         if not isinstance(given, list):
-            raise BadInput(f"{name} must be a list")
+            raise BadInput("{name} must be a list", name=name)
         items = [_value(arguments[0], each, f"{name}[{number}]", from_text) for number, each in enumerate(given)]
         return tuple(items) if origin is tuple else items
     if origin is dict:
         if not isinstance(given, dict):
-            raise BadInput(f"{name} must be an object")
+            raise BadInput("{name} must be an object", name=name)
         return {key: _value(arguments[1], each, f"{name}.{key}", from_text) for key, each in given.items()}
     if dataclasses.is_dataclass(hint):
         return read(hint, given)  # type: ignore[arg-type]
@@ -65,11 +75,11 @@ def _simple(hint: Any, given: Any, name: str, from_text: bool) -> Any:
         try:
             return hint(given)
         except ValueError:
-            raise BadInput(f"{name} is {given!r}, not {_NAMES[hint]}") from None
+            raise BadInput("{name} is {given!r}, not {kind}", name=name, given=given, kind=_NAMES[hint]) from None
     if hint is float and isinstance(given, int) and not isinstance(given, bool):
         return float(given)
     if not isinstance(given, hint) or (hint is int and isinstance(given, bool)):
-        raise BadInput(f"{name} must be {_NAMES.get(hint, hint.__name__)}")
+        raise BadInput("{name} must be {kind}", name=name, kind=_NAMES.get(hint, hint.__name__))
     return given
 
 

@@ -12,7 +12,7 @@ from skyrocket.client.doctor.facts import ClusterFacts
 from skyrocket.client.doctor.finding import Severity
 from skyrocket.client.doctor.gathering import Gatherer, Scope
 from skyrocket.clock import Clock
-from skyrocket.console.cluster.findings import SEEN_AT_ONCE, Finding
+from skyrocket.console.cluster.findings import SEEN_AT_ONCE, Finding, finding
 from skyrocket.errors import SkyrocketError
 
 _logger = logging.getLogger(__name__)
@@ -76,4 +76,4 @@ def _found(facts: ClusterFacts) -> Iterator[Finding]:
         for check in checks:
             for each in check(facts):
                 if each.code not in SEEN_AT_ONCE:
-                    yield Finding(each.code, _SEVERITIES[each.severity], subject, each.where, each.what, each.remedy)
+                    yield finding(each.code, _SEVERITIES[each.severity], subject, each.where, each.what, each.remedy)

@@ -77,7 +77,7 @@ class Copies:
     def start(self, settings: ClientSettings, order: CopyOrder, messages: int, account: str, ended: Ended) -> Copy:
         """Begin one, in the name of an account; `ended` hears of its end. Raises WrongUse when enough of them run."""
         if len(self._tasks) >= _MOST_AT_ONCE:
-            raise WrongUse(f"{_MOST_AT_ONCE} copies run already: wait for one to end, or stop it")
+            raise WrongUse("{limit} copies run already: wait for one to end, or stop it", limit=_MOST_AT_ONCE)
         copy = Copy(next(self._numbers), order, messages, self._clock.now_ms(), account)
         self._copies[copy.id] = copy
         while len(self._copies) > _MOST_KEPT:

@@ -7,7 +7,7 @@ from typing import Final
 from skyrocket.console.cluster.groups import GroupFigures
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.model.system_groups import is_system_group
-from skyrocket.model.words import counted
+from skyrocket.model.words import Phrase, phrase_of, said, said_of
 
 _FULL_DISK: Final = 0.85  # brokers refuse writes from 0.9 on
 _FILLING_DISK: Final = 0.75  # and delete early from here
@@ -27,6 +27,13 @@ class Finding:
     name: str
     says: str  # the cause
     remedy: str  # the next step
+    says_phrase: Phrase  # both, for who says them in another language
+    remedy_phrase: Phrase
+
+
+def finding(code: str, severity: str, subject: str, name: str, says: str, remedy: str) -> Finding:
+    """With the phrases that the two texts are made of."""
+    return Finding(code, severity, subject, name, says, remedy, phrase_of(says), phrase_of(remedy))
 
 
 def of_brokers(brokers: Iterable[BrokerState]) -> Iterable[Finding]:
@@ -35,14 +42,13 @@ def of_brokers(brokers: Iterable[BrokerState]) -> Iterable[Finding]:
         name = f"{broker.broker}:{broker.broker_id}"
         if not broker.is_up:
             remedy = "start it, or look at its log; a slave serves readers meanwhile if there is one"
-            yield Finding(
-                "broker-unreachable", "critical", "broker", name, f"does not answer: {broker.trouble}", remedy
-            )
+            says = said("does not answer: {trouble}", trouble=broker.trouble)
+            yield finding("broker-unreachable", "critical", "broker", name, says, remedy)
         elif broker.disk_ratio is not None and broker.disk_ratio >= _FILLING_DISK:
             is_full = broker.disk_ratio >= _FULL_DISK
             code, severity = ("disk-full", "critical") if is_full else ("disk-filling", "warning")
-            says = f"the disk of its log is {broker.disk_ratio:.0%} full"
-            yield Finding(code, severity, "broker", name, says, "lower fileReservedTime, add a disk, or move topics")
+            says = said("the disk of its log is {ratio:.0%} full", ratio=broker.disk_ratio)
+            yield finding(code, severity, "broker", name, says, "lower fileReservedTime, add a disk, or move topics")
 
 
 def of_groups(figures: Mapping[str, GroupFigures], rates: Mapping[str, float | None]) -> Iterable[Finding]:
@@ -51,12 +57,13 @@ def of_groups(figures: Mapping[str, GroupFigures], rates: Mapping[str, float | N
         if is_system_group(group) or not state.lag:
             continue
         late_minutes = (state.late_ms or 0) // 60_000
-        wait, late = counted(state.lag, "message waits", "messages wait"), counted(late_minutes, "minute")
+        wait = said_of(state.lag, "{n:,} message waits", "{n:,} messages wait")
+        late = said_of(late_minutes, "{n:,} minute", "{n:,} minutes")
         if rates.get(group) == 0 and (state.late_ms or 0) > _LATE_MS:
-            says = f"{wait} and nothing was consumed; the oldest for {late}"
+            says = said("{wait} and nothing was consumed; the oldest for {late}", wait=wait, late=late)
             remedy = "look whether clients are connected, and at their queues"
-            yield Finding("group-stopped", "warning", "group", group, says, remedy)
+            yield finding("group-stopped", "warning", "group", group, says, remedy)
         elif (state.late_ms or 0) > _LATE_MS or state.lag > _MUCH_LAG:
-            says = wait + (f", {late} late" if late_minutes else "")
+            says = said("{wait}, {late} late", wait=wait, late=late) if late_minutes else wait
             remedy = "add clients up to the number of queues, or speed up the handler"
-            yield Finding("group-late", "note", "group", group, says, remedy)
+            yield finding("group-late", "note", "group", group, says, remedy)

@@ -48,7 +48,7 @@ def sql_filter(text: str) -> Filter | None:
     try:
         return compile_filter(text) if text else None
     except SqlError as error:
-        raise WrongUse(f"the SQL filter cannot be read: {error}") from error
+        raise WrongUse("the SQL filter cannot be read: {error}", error=error) from error
 
 
 @dataclass(frozen=True, slots=True)

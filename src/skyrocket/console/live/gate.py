@@ -26,7 +26,7 @@ class Gate:
         """Raises TooManyStreams."""
         if self.open >= self._most:
             raise TooManyStreams(
-                f"{self.open} pages are already followed live: close some, or reload from time to time"
+                "{open} pages are already followed live: close some, or reload from time to time", open=self.open
             )
 
     @contextlib.contextmanager

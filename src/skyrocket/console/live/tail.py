@@ -11,6 +11,7 @@ from skyrocket.console.cluster.decoding import Decoder
 from skyrocket.console.cluster.message_search import MessageFilter, sql_filter
 from skyrocket.console.live.events import KEEP_ALIVE, event
 from skyrocket.console.live.gate import Gate
+from skyrocket.console.telling.told_error import told
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 
@@ -43,14 +44,14 @@ async def tail(
             )
             offsets = {queue: await admin.max_offset(queue) for queue in await admin.queues(topic)}
         except SkyrocketError as error:
-            yield event("trouble", {"error": str(error)})
+            yield event("trouble", told(error))
             return
         yield event("begun", {"queues": len(offsets)})
         while await gate.pause(pause):
             try:
                 found, passed = await _round(admin, offsets, chosen)
             except SkyrocketError as error:
-                yield event("trouble", {"error": str(error)})
+                yield event("trouble", told(error))
                 pause = _LONGEST_PAUSE_SECONDS
                 continue
             most = max(1, round(max(wanted.per_second, 1) * pause))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from skyrocket.console.live.events import KEEP_ALIVE, event
 from skyrocket.console.live.gate import Gate
+from skyrocket.console.telling.told_error import told
 from skyrocket.errors import SkyrocketError
 
 _PAUSE_SECONDS: Final = 5.0
@@ -21,7 +22,7 @@ async def watch(ask: Callable[[], Awaitable[Any]], gate: Gate, seconds: float = 
             try:
                 answer = event("answer", await ask())
             except SkyrocketError as error:
-                answer = event("trouble", {"error": str(error), "kind": type(error).__name__})
+                answer = event("trouble", told(error))
             yield KEEP_ALIVE if answer == last else answer
             last = answer
             if not await gate.pause(seconds):

@@ -26,7 +26,9 @@ class Attempts:
         """Raises TooManyAttempts."""
         count, at = self._failed.get(address, (0, 0.0))
         if count >= _FREE and self._clock.monotonic() - at < _PAUSE_SECONDS:
-            raise TooManyAttempts(f"{count} logins from {address} were wrong: wait a minute")
+            raise TooManyAttempts(
+                "{count} logins from {address} were wrong: wait a minute", count=count, address=address
+            )
 
     def failed(self, address: str) -> None:
         """One more."""

@@ -52,7 +52,7 @@ class Tokens:
     async def make(self, name: str, made_by: str, *, may_change: bool) -> tuple[Token, str]:
         """A new one and its text, which is not kept; raises TokenRefused when there are too many."""
         if len(self._known) >= _MOST_TOKENS:
-            raise TokenRefused(f"there are {_MOST_TOKENS} tokens already: take some back")
+            raise TokenRefused("there are {limit} tokens already: take some back", limit=_MOST_TOKENS)
         text = _PREFIX + secrets.token_urlsafe(_BYTES)
         token = Token(secrets.token_hex(8), name, may_change, made_by, self._clock.now_ms(), 0)
 

@@ -1,9 +1,11 @@
 // The JSON endpoints: what they answer, or an error with their own words.
+import { said, t } from "./words.js";
+
 export const session = { account: null, may_change: false, csrf: "login", name_servers: [], version: "" };
 
 export class Refused extends Error {
   constructor(status, answer) {
-    super(answer.error || `HTTP ${status}`);
+    super(said(answer.error, answer.phrase) || `HTTP ${status}`);
     this.status = status;
     this.kind = answer.kind || "";
   }
@@ -15,7 +17,7 @@ async function ask(method, path, body) {
   try {
     response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin" });
   } catch {
-    throw new Refused(0, { error: "the console does not answer: it was stopped, or the network is away" });
+    throw new Refused(0, { error: t("the console does not answer: it was stopped, or the network is away") });
   }
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Refused(response.status, answer);

@@ -1,3 +1,5 @@
+import { said } from "./words.js";
+
 // An answer that is kept up to date. A page that nobody sees follows nothing.
 export function follow(path, onAnswer, onTrouble) {
   let source = null;
@@ -5,7 +7,7 @@ export function follow(path, onAnswer, onTrouble) {
     if (source || document.hidden) return;
     source = new EventSource(`/api/live?of=${encodeURIComponent(path)}`);
     source.addEventListener("answer", (event) => onAnswer(JSON.parse(event.data)));
-    source.addEventListener("trouble", (event) => onTrouble(JSON.parse(event.data).error));
+    source.addEventListener("trouble", (event) => onTrouble(troubleOf(event)));
     source.onerror = () => {
       if (source && source.readyState === EventSource.CLOSED) close();
     };
@@ -21,4 +23,9 @@ export function follow(path, onAnswer, onTrouble) {
     document.removeEventListener("visibilitychange", look);
     close();
   };
+}
+
+export function troubleOf(event) {
+  const told = JSON.parse(event.data);
+  return said(told.error, told.phrase);
 }

@@ -1,4 +1,5 @@
 // English is written where it is shown; Chinese is looked up. What is missing there is shown in English.
+import { saidInChinese } from "./said_zh.js";
 import { chinese } from "./words_zh.js";
 
 const wanted = () => localStorage.getItem("language") || (navigator.language.startsWith("zh") ? "zh" : "en");
@@ -18,8 +19,16 @@ export function counted(number, one, many, shown = number) {
 }
 
 // With values: t of "newest {when}" and {when: "now"}.
-export function t(text, values) {
-  let found = (language === "zh" && chinese[text]) || text;
-  for (const [name, value] of Object.entries(values || {})) found = found.replaceAll(`{${name}}`, value);
-  return found;
+export function t(text, values = {}) {
+  return filled((language === "zh" && chinese[text]) || text, values);
+}
+
+// In one go: a value that looks like a field, or like a pattern of replace(), stays as it is.
+const filled = (template, values) => template.replace(/{(\w+)}/g, (field, name) => (Object.hasOwn(values, name) ? values[name] : field));
+
+// What the server says, with the phrase that it is made of: {template, values}, where a value may be a phrase again.
+export function said(english, phrase) {
+  if (language !== "zh" || !phrase || !Object.hasOwn(saidInChinese, phrase.template)) return english;
+  const values = Object.entries(phrase.values).map(([name, value]) => [name, value.template ? said(value.template, value) : value]);
+  return filled(saidInChinese[phrase.template], Object.fromEntries(values));
 }

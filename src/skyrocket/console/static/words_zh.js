@@ -1,5 +1,6 @@
 // 中文。左边是页面上的英文原文。
 export const chinese = {
+  "the console does not answer: it was stopped, or the network is away": "控制台没有响应：它已停止，或网络中断",
   "*: each without a quota of its own": "*：每个没有单独配额的",
   "(none)": "（无）",
   "0: as fast as it goes": "0：不限速",

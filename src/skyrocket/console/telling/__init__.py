@@ -1,1 +1,1 @@
-"""Others are told: alerts and changes wait in bounded queues until a webhook or a mail server has taken them."""
+"""Others are told: why something was refused, and alerts and changes, which wait until a webhook or mails have them."""

@@ -129,12 +129,15 @@ def _check_own_page(request: Request, session: Session | None) -> None:
     """Only our pages know the session's word; no other site can set this header, nor call itself us."""
     word = request.headers.get(CSRF_HEADER, "")
     if not word or (session is not None and not same_secret(word, session.csrf)):
-        raise CrossSite(f"the header {CSRF_HEADER} is missing or of another session: GET /api/session tells its value")
+        raise CrossSite(
+            "the header {header} is missing or of another session: GET /api/session tells its value",
+            header=CSRF_HEADER,
+        )
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise CrossSite("the request comes from another site")
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-        raise CrossSite(f"the request comes from {origin}, which is another site")
+        raise CrossSite("the request comes from {origin}, which is another site", origin=origin)
 
 
 async def _json_of(request: Request) -> Any:
@@ -142,11 +145,11 @@ async def _json_of(request: Request) -> Any:
     async for chunk in request.stream():
         data += chunk
         if len(data) > _MOST_BODY_BYTES:
-            raise BadInput(f"a body has at most {_MOST_BODY_BYTES >> 20} MiB")
+            raise BadInput("a body has at most {limit} MiB", limit=_MOST_BODY_BYTES >> 20)
     try:
         return orjson.loads(data) if data else {}
     except orjson.JSONDecodeError as error:
-        raise BadInput(f"the body is not JSON: {error}") from None
+        raise BadInput("the body is not JSON: {error}", error=error) from None
 
 
 def _address(request: Request) -> str:

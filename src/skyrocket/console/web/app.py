@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Scope
 
+from skyrocket.client.core.errors import NotFound
 from skyrocket.console.api.endpoint import Endpoint
 from skyrocket.console.api.families import ENDPOINTS
 from skyrocket.console.api.openapi import description
@@ -89,5 +90,6 @@ async def _openapi(_: Request) -> Response:
 
 
 async def _no_such_endpoint(request: Request) -> Response:
-    text = f"there is no {request.method} {request.url.path}: /docs lists what there is"
-    return json_answer({"error": text, "kind": "NotFound"}, 404)
+    return refusal(
+        NotFound("there is no {method} {path}: /docs lists what there is", method=request.method, path=request.url.path)
+    )

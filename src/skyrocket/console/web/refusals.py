@@ -7,6 +7,7 @@ from skyrocket.console.live.gate import TooManyStreams
 from skyrocket.console.login.accounts import LoginRefused
 from skyrocket.console.login.attempts import TooManyAttempts
 from skyrocket.console.login.tokens import TokenRefused
+from skyrocket.console.telling.told_error import told
 from skyrocket.console.web.json_answer import json_answer
 from skyrocket.errors import MessageRefused, SkyrocketError
 from skyrocket.protocol.codes import ResponseCode
@@ -40,4 +41,4 @@ def status_of(error: SkyrocketError) -> int:
 
 def refusal(error: SkyrocketError) -> Response:
     """The answer."""
-    return json_answer({"error": str(error), "kind": type(error).__name__}, status_of(error))
+    return json_answer(told(error), status_of(error))

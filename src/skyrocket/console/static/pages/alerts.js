@@ -14,7 +14,7 @@ export function show(root, context) {
   const locked = { disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things") };
   const trouble = h("div");
   const firing = h("div", { class: "card flush", id: "firing" });
-  const checks = h("div", { class: "card" });
+  const checks = h("div", { class: "card", id: "checks" });
   const rules = h("div", { class: "card flush", id: "rules" });
   const muted = h("div", { class: "card flush", id: "muted", hidden: true });
   const news = h("div", { class: "card flush" });

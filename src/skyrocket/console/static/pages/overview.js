@@ -4,7 +4,7 @@ import { chart, spark } from "../chart.js";
 import { ago, compact, count, duration, rate } from "../format.js";
 import { follow } from "../live.js";
 import { badge, callout, dot, empty, figure, head, meter, table } from "../parts.js";
-import { counted, t } from "../words.js";
+import { counted, said, t } from "../words.js";
 import { ALERT_KINDS } from "./alert_kinds.js";
 
 const PLACES = { "transactions-open": "/transactions", "default-password": "/access" };
@@ -15,7 +15,7 @@ const KINDS = { critical: "bad", warning: "warn", note: "note" };
 
 export function findingRow(finding) {
   return h("div", { class: "finding" }, badge(t(finding.severity), KINDS[finding.severity]),
-    h("div", null, h("div", null, h("a", { href: findingLink(finding) }, finding.name), " ", finding.says), h("div", { class: "remedy" }, "→ ", finding.remedy)));
+    h("div", null, h("div", null, h("a", { href: findingLink(finding) }, finding.name), " ", said(finding.says, finding.says_phrase)), h("div", { class: "remedy" }, "→ ", said(finding.remedy, finding.remedy_phrase))));
 }
 
 export function show(root, context) {

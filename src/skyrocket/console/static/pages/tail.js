@@ -2,6 +2,7 @@
 import { path, query } from "../api.js";
 import { fill, h } from "../dom.js";
 import { clock, count } from "../format.js";
+import { troubleOf } from "../live.js";
 import { badge, callout, empty, head, valuesOf, field } from "../parts.js";
 import { go, withQuery } from "../router.js";
 import { t } from "../words.js";
@@ -81,7 +82,7 @@ export function show(root, context) {
       draw();
     });
     source.addEventListener("skipped", (event) => { skipped += JSON.parse(event.data).messages; draw(); });
-    source.addEventListener("trouble", (event) => fill(trouble, callout(JSON.parse(event.data).error, "bad")));
+    source.addEventListener("trouble", (event) => fill(trouble, callout(troubleOf(event), "bad")));
     source.onerror = draw;
   };
   const close = () => { if (source) source.close(); source = null; draw(); };
