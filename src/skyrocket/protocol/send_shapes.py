@@ -11,6 +11,8 @@ fit cost half as much. Whoever wants the ext fields of such a request still gets
 
 from typing import Final
 
+import orjson
+
 from skyrocket.protocol.codes import LanguageCode, RequestCode, SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.header_json import decode
@@ -25,7 +27,7 @@ _NUMBER: Final = b'"opaque":'
 _TIME_SIZE: Final = len(_TIME)
 _TIME_DIGITS: Final = 13
 # A name that stands twice has the value of its last place: what varies must stand once. The property's is in `middle`.
-_UNIQUE: Final = ((b'"g":', 0), (b'"i":', 1), (_NUMBER, 0))
+_UNIQUE: Final = ((b'"g"', 0), (b'"i"', 1), (b'"opaque"', 0))
 _MAX_SHAPES: Final = 20_000
 _MAX_HEAD: Final = 1024
 _MAX_TEXT: Final = 1024
@@ -178,6 +180,9 @@ class SendShapes:
         digits, comma, end = last.partition(b",")
         middle = tail[_TIME_DIGITS:text_at]
         fixed = head + middle + rest + end
+        known = self._by_head.get(head)
+        if known is not None and (known.middle, known.rest, known.end) == (middle, rest, end):
+            return  # only its text is one that must be read in full
         if (
             text_from < 0
             or not found
@@ -186,11 +191,26 @@ class SendShapes:
             or not middle.startswith(_AFTER_TIME)
             or b"\\" in fixed  # else a quote might be part of a text
             or any(fixed.count(name) != count for name, count in _UNIQUE)
+            or not _stand_there(header, tail[:_TIME_DIGITS], tail[text_at:text_end], command)
         ):
             return
         if len(self._by_head) >= _MAX_SHAPES:
             self._by_head.clear()
         self._by_head[head] = Shape(middle, rest, end, command)
+
+
+def _stand_there(header: bytes, born: bytes, text: bytes, command: RemotingCommand) -> bool:
+    """Whether time and properties, as a full parse has them, are what was found in their places.
+
+    In what else passes than strict JSON a name may stand twice in another spelling, and its last value counts.
+    """
+    try:
+        orjson.loads(header)
+        found = orjson.loads(b'"%b"' % text)
+    except orjson.JSONDecodeError:
+        return False
+    fields = command.ext_fields or {}
+    return born.isdigit() and fields.get("g") == born.decode() and fields.get("i") == found
 
 
 def _escaped(text: bytes) -> bytes:
