@@ -9,6 +9,7 @@ A producer sends headers of one shape by the thousand. The first is read in full
 fit cost half as much. Whoever wants the ext fields of such a request still gets them: they are parsed when asked for.
 """
 
+import re
 from typing import Final
 
 import orjson
@@ -27,9 +28,11 @@ _NUMBER: Final = b'"opaque":'
 _TIME_SIZE: Final = len(_TIME)
 _TIME_DIGITS: Final = 13
 # A name that stands twice has the value of its last place: what varies must stand once. The property's is in `middle`.
-_UNIQUE: Final = ((b'"g"', 0), (b'"i"', 1), (b'"opaque"', 0))
+_VARYING: Final = re.compile(rb'"(?:g|i|opaque)"\s*:')
+_SIGNATURE: Final = b'"Signature"'  # one that is new each time
 _MAX_SHAPES: Final = 20_000
-_MAX_HEAD: Final = 1024
+_MAX_SIZE: Final = 2048  # of what headers have in common: anybody may send one, and it is kept
+_PULL_ROOM: Final = 64 << 20
 _MAX_TEXT: Final = 1024
 _MOST_TEXTS: Final = 64  # a producer whose texts differ in more than one value is not compared with them for ever
 
@@ -109,10 +112,20 @@ class ShapedSend(RemotingCommand):
         return self._text if known is None else known.before + self.value + known.after
 
 
+class Room:
+    """Bytes that may still be taken by what each connection of a server remembers for itself."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+
 class SendShapes:
     """The shapes that one server has seen."""
 
     def __init__(self) -> None:
+        self.pull_room = Room(_PULL_ROOM)
         self._by_head: dict[bytes, Shape] = {}
 
     def __len__(self) -> int:
@@ -171,7 +184,7 @@ class SendShapes:
     def learn(self, header: bytes, command: RemotingCommand) -> None:
         """Remember the shape of a header that was read in full."""
         head, found, tail = header.partition(_TIME)
-        if not found or len(head) > _MAX_HEAD or command.remark is not None:
+        if not found or command.remark is not None or _SIGNATURE in header:
             return
         text_from = tail.find(_PROPERTIES, _TIME_DIGITS)
         text_at = text_from + len(_PROPERTIES)
@@ -185,12 +198,13 @@ class SendShapes:
             return  # only its text is one that must be read in full
         if (
             text_from < 0
+            or len(fixed) > _MAX_SIZE
             or not found
             or not comma
             or digits != b"%d" % command.opaque
             or not middle.startswith(_AFTER_TIME)
             or b"\\" in fixed  # else a quote might be part of a text
-            or any(fixed.count(name) != count for name, count in _UNIQUE)
+            or len(_VARYING.findall(fixed)) != 1
             or not _stand_there(header, tail[:_TIME_DIGITS], tail[text_at:text_end], command)
         ):
             return

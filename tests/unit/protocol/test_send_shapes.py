@@ -278,6 +278,21 @@ def test_a_text_that_must_be_read_in_full_does_not_make_a_shape_forget() -> None
     assert after.shape is before.shape
 
 
+@pytest.mark.parametrize("name", ["a", "h", "n"])
+def test_a_shape_that_would_take_much_room_is_not_remembered(name: str) -> None:
+    assert len(learned(header(**{name: "x" * 1500}))) == 1
+    assert len(learned(header(**{name: "x" * 2100}))) == 0
+
+
+@pytest.mark.parametrize("name", ["g", "i", "opaque"])
+def test_a_topic_may_be_called_like_a_field_that_varies(name: str) -> None:
+    assert learned(header(b=name)).read(header(5, b=name), b"body") is not None
+
+
+def test_a_signed_header_is_not_remembered() -> None:
+    assert len(learned(header(AccessKey="alice", Signature="h6BEmddmfTS6GVv0UOq2aRCVvHc="))) == 0
+
+
 def test_the_number_of_shapes_is_bounded() -> None:
     shapes = SendShapes()
     for number in range(20_010):
