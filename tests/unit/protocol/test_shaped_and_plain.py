@@ -8,7 +8,7 @@ it may teach a shape, and as a follower it may be read by it.
 import random
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skyrocket.protocol.command import RemotingCommand
@@ -103,7 +103,8 @@ def test_a_reader_that_knows_shapes_reads_what_one_without_them_reads() -> None:
     ways: Counter[str] = Counter()
 
     @given(seed=st.integers(0, 2**64))
-    @settings(max_examples=800, deadline=None)
+    @example(seed=1_088_728_886_596)  # the time twice, once with a blank behind its name
+    @settings(max_examples=1500, deadline=None)
     def compare(seed: int) -> None:
         dice = random.Random(seed)
         shapes = SendShapes()
