@@ -34,7 +34,7 @@ class FrameReader:
     def __init__(self, max_frame_size: int = MAX_FRAME_SIZE, shapes: SendShapes | None = None) -> None:
         self._max_frame_size = max_frame_size
         self._shapes = shapes  # for servers that many sends come to
-        self._pulls = None if shapes is None else PullShapes()  # and many pulls
+        self._pulls = None if shapes is None else PullShapes(shapes.pull_room)  # and many pulls
         self.frames_received = 0
         self.pending = bytearray()  # the beginning of one frame; others only look how much there is
         self._failed: str | None = None
@@ -56,6 +56,11 @@ class FrameReader:
             raise
         self.frames_received += len(commands)
         return commands
+
+    def forget(self) -> None:
+        """Nothing more will come: give back what was remembered of this connection alone."""
+        if self._pulls is not None:
+            self._pulls.forget()
 
     def _cut(self, data: bytes, at: int, commands: list[RemotingCommand]) -> None:
         size = len(data)

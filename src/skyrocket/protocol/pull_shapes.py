@@ -4,7 +4,8 @@
     └────────────── head ───────────────────┘   └─── middle ──────────┘    └─── rest ─────┘ └───── end ────┘
 
 As `send_shapes`: a consumer asks for each of its queues in the same words again and again. The first is read in full
-and its shape remembered, by each connection for itself. Whoever wants the ext fields of such a request still gets them.
+and its shape remembered, by each connection for itself, as long as all of them together have room for it. Whoever wants
+the ext fields of such a request still gets them.
 """
 
 from typing import Final
@@ -14,7 +15,7 @@ import orjson
 from skyrocket.protocol.codes import LanguageCode, RequestCode, SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
 from skyrocket.protocol.header_json import decode
-from skyrocket.protocol.send_shapes import ShapeMemo
+from skyrocket.protocol.send_shapes import Room, ShapeMemo
 
 PULL_HEADS: Final = (b'{"code":11,"extFields":{', b'{"code":361,"extFields":{')
 
@@ -27,6 +28,7 @@ _NEVER: Final = (b"\\", b"Signature")  # a quote might be part of a text; and a 
 _OFFSET_DIGITS: Final = 18  # so many always fit into 64 bits
 _MAX_SHAPES: Final = 2_000
 _MAX_SIZE: Final = 2_048
+_KEPT_SIZE: Final = 1_024  # that a shape takes beside its words, about
 
 _new = object.__new__
 
@@ -65,7 +67,9 @@ class ShapedPull(RemotingCommand):
 class PullShapes:
     """The shapes that one connection has seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._taken = 0
         self._by_text: dict[tuple[bytes, bytes, bytes, bytes], PullShape] = {}
 
     def __len__(self) -> int:
@@ -82,9 +86,10 @@ class PullShapes:
         shape = self._by_text.get((head, middle, rest, end))
         if shape is None:
             command = decode(header, body)
-            if _has_shape(header, command, committed, offset, digits):
+            if self._room.left > 0 and _has_shape(header, command, committed, offset, digits):
                 if len(self._by_text) >= _MAX_SHAPES:
-                    self._by_text.clear()
+                    self.forget()
+                self._take(len(header) + _KEPT_SIZE)
                 self._by_text[head, middle, rest, end] = PullShape(command)
             return command
         if not _are_numbers(committed, offset, digits):
@@ -101,6 +106,15 @@ class PullShapes:
         pull.queue_offset = int(offset)
         pull.shape = shape
         return pull
+
+    def forget(self) -> None:
+        """Give all room back to the others."""
+        self._by_text.clear()
+        self._take(-self._taken)
+
+    def _take(self, size: int) -> None:
+        self._taken += size
+        self._room.left -= size
 
 
 def _are_numbers(committed: bytes, offset: bytes, digits: bytes) -> bool:

@@ -9,7 +9,10 @@ A producer sends headers of one shape by the thousand. The first is read in full
 fit cost half as much. Whoever wants the ext fields of such a request still gets them: they are parsed when asked for.
 """
 
+import re
 from typing import Final
+
+import orjson
 
 from skyrocket.protocol.codes import LanguageCode, RequestCode, SerializeType
 from skyrocket.protocol.command import Body, RemotingCommand
@@ -25,9 +28,11 @@ _NUMBER: Final = b'"opaque":'
 _TIME_SIZE: Final = len(_TIME)
 _TIME_DIGITS: Final = 13
 # A name that stands twice has the value of its last place: what varies must stand once. The property's is in `middle`.
-_UNIQUE: Final = ((b'"g":', 0), (b'"i":', 1), (_NUMBER, 0))
+_VARYING: Final = re.compile(rb'"(?:g|i|opaque)"\s*:')
+_SIGNATURE: Final = b'"Signature"'  # one that is new each time
 _MAX_SHAPES: Final = 20_000
-_MAX_HEAD: Final = 1024
+_MAX_SIZE: Final = 2048  # of what headers have in common: anybody may send one, and it is kept
+_PULL_ROOM: Final = 64 << 20
 _MAX_TEXT: Final = 1024
 _MOST_TEXTS: Final = 64  # a producer whose texts differ in more than one value is not compared with them for ever
 
@@ -107,10 +112,20 @@ class ShapedSend(RemotingCommand):
         return self._text if known is None else known.before + self.value + known.after
 
 
+class Room:
+    """Bytes that may still be taken by what each connection of a server remembers for itself."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+
+
 class SendShapes:
     """The shapes that one server has seen."""
 
     def __init__(self) -> None:
+        self.pull_room = Room(_PULL_ROOM)
         self._by_head: dict[bytes, Shape] = {}
 
     def __len__(self) -> int:
@@ -169,7 +184,7 @@ class SendShapes:
     def learn(self, header: bytes, command: RemotingCommand) -> None:
         """Remember the shape of a header that was read in full."""
         head, found, tail = header.partition(_TIME)
-        if not found or len(head) > _MAX_HEAD or command.remark is not None:
+        if not found or command.remark is not None or _SIGNATURE in header:
             return
         text_from = tail.find(_PROPERTIES, _TIME_DIGITS)
         text_at = text_from + len(_PROPERTIES)
@@ -178,19 +193,38 @@ class SendShapes:
         digits, comma, end = last.partition(b",")
         middle = tail[_TIME_DIGITS:text_at]
         fixed = head + middle + rest + end
+        known = self._by_head.get(head)
+        if known is not None and (known.middle, known.rest, known.end) == (middle, rest, end):
+            return  # only its text is one that must be read in full
         if (
             text_from < 0
+            or len(fixed) > _MAX_SIZE
             or not found
             or not comma
             or digits != b"%d" % command.opaque
             or not middle.startswith(_AFTER_TIME)
             or b"\\" in fixed  # else a quote might be part of a text
-            or any(fixed.count(name) != count for name, count in _UNIQUE)
+            or len(_VARYING.findall(fixed)) != 1
+            or not _stand_there(header, tail[:_TIME_DIGITS], tail[text_at:text_end], command)
         ):
             return
         if len(self._by_head) >= _MAX_SHAPES:
             self._by_head.clear()
         self._by_head[head] = Shape(middle, rest, end, command)
+
+
+def _stand_there(header: bytes, born: bytes, text: bytes, command: RemotingCommand) -> bool:
+    """Whether time and properties, as a full parse has them, are what was found in their places.
+
+    In what else passes than strict JSON a name may stand twice in another spelling, and its last value counts.
+    """
+    try:
+        orjson.loads(header)
+        found = orjson.loads(b'"%b"' % text)
+    except orjson.JSONDecodeError:
+        return False
+    fields = command.ext_fields or {}
+    return born.isdigit() and fields.get("g") == born.decode() and fields.get("i") == found
 
 
 def _escaped(text: bytes) -> bytes:

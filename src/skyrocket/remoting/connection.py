@@ -277,6 +277,7 @@ class Connection(asyncio.Protocol):
         reason = self._close_reason or (CloseReason.PEER if error is None else CloseReason.ERROR)
         self._close_reason = reason
         self._inbox.clear()
+        self._reader.forget()
         unanswered = [*self._unanswered, *self._out.clear()]
         self._unanswered.clear()
         for later in unanswered:

@@ -9,6 +9,7 @@ import orjson
 
 from skyrocket.format.record import decode_records
 from skyrocket.protocol.pull_shapes import PullShapes, ShapedPull
+from skyrocket.protocol.send_shapes import SendShapes
 from tests.cluster.broker.broker_fixture import GROUP, TOPIC, RunningBroker, message, running_broker
 
 COMMIT, SUSPEND, SUBSCRIPTION = 0x1, 0x2, 0x4
@@ -21,7 +22,7 @@ class Consumer:
         self._reader = reader
         self._writer = writer
         self._turned = turned
-        self.shapes = PullShapes()
+        self.shapes = PullShapes(SendShapes().pull_room)
         self.shaped = 0
 
     def ask(self, opaque: int, code: int, fields: dict[str, str]) -> None:

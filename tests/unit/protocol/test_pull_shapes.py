@@ -11,7 +11,7 @@ from skyrocket.protocol.errors import ProtocolError
 from skyrocket.protocol.frames import FrameReader, encode
 from skyrocket.protocol.pull_shapes import PULL_HEADS, PullShapes, ShapedPull
 from skyrocket.protocol.requests.pulling import PullMessage
-from skyrocket.protocol.send_shapes import SendShapes
+from skyrocket.protocol.send_shapes import Room, SendShapes
 from tests.golden_wire import all_frames
 
 FIELDS = {
@@ -38,8 +38,12 @@ def header(opaque: object = 4, code: int = 11, /, **fields: str) -> bytes:
     return raw.replace(b'"opaque":4', f'"opaque":{opaque}'.encode())
 
 
+def no_shapes(room: int = 1 << 30) -> PullShapes:
+    return PullShapes(Room(room))
+
+
 def learned(first: bytes | None = None) -> PullShapes:
-    shapes = PullShapes()
+    shapes = no_shapes()
     assert not isinstance(shapes.command(first or header(), b""), ShapedPull)
     return shapes
 
@@ -120,7 +124,7 @@ def test_whatever_is_read_by_shape_is_right(
     ],
 )
 def test_what_is_odd_is_read_in_full_again_and_again(odd: bytes) -> None:
-    shapes = PullShapes()
+    shapes = no_shapes()
     for _ in range(3):
         command = shapes.command(odd, b"")
         assert not isinstance(command, ShapedPull)
@@ -129,10 +133,32 @@ def test_what_is_odd_is_read_in_full_again_and_again(odd: bytes) -> None:
 
 
 def test_the_number_of_shapes_is_bounded() -> None:
-    shapes = PullShapes()
+    room = Room(1 << 30)
+    shapes = PullShapes(room)
     for number in range(5000):
         shapes.command(header(queueId=str(number)), b"")
-    assert len(shapes) <= 2000
+    assert 0 < len(shapes) <= 2000
+    assert (1 << 30) - room.left < 2000 * 2000
+
+
+def test_all_connections_together_remember_no_more_than_there_is_room_for() -> None:
+    shared = SendShapes()
+    before = shared.pull_room.left
+    readers = [FrameReader(shapes=shared) for _ in range(3)]
+    frames = [encode(header_json.decode(header(queueId=str(number)), b"")) for number in range(10)]
+    shared.pull_room.left = 15_000
+    for reader in readers:
+        for frame in frames * 2:
+            reader.receive(frame)
+    assert -2_000 < shared.pull_room.left <= 0
+    (still_read,) = readers[2].receive(frames[0])
+    assert not isinstance(still_read, ShapedPull)
+    assert isinstance(readers[0].receive(frames[0])[0], ShapedPull)
+    for reader in readers:
+        reader.forget()
+    assert shared.pull_room.left == 15_000 < before
+    readers[2].receive(frames[0])
+    assert isinstance(readers[2].receive(frames[0])[0], ShapedPull)
 
 
 def test_every_captured_pull_reads_the_same_however_often_it_comes_and_is_cut() -> None:

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 
 import orjson
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -219,6 +220,30 @@ def test_an_odd_example_teaches_nothing_wrong(seed: int) -> None:
             assert shaped.born.decode() == full.ext_fields["g"]
 
 
+@pytest.mark.parametrize(
+    ("inside", "behind"),
+    [
+        pytest.param(',"g" :"1"', "", id="time-twice"),
+        pytest.param(',"i" :"X"', "", id="properties-twice"),
+        pytest.param(",'i':'X'", "", id="properties-in-single-quotes"),
+        pytest.param(',i:"X"', "", id="properties-without-quotes"),
+        pytest.param("", ',"extFields" :{"a":"PG","b":"Orders"}', id="other-fields"),
+        pytest.param("", ",'extFields':{'i':'X'}", id="other-fields-in-single-quotes"),
+        pytest.param("", ',"opaque" :9', id="number-twice"),
+        pytest.param("", ",opaque:9", id="number-without-quotes"),
+    ],
+)
+def test_a_name_that_stands_twice_in_another_spelling_teaches_nothing(inside: str, behind: str) -> None:
+    def odd(raw: bytes) -> bytes:
+        return raw.replace(b"},", inside.encode() + b"},", 1)[:-1] + behind.encode() + b"}"
+
+    raw = odd(header())
+    assert header_json.decode(raw, b"").code == 310  # it is read, as Java reads it
+    shapes = learned(raw)
+    assert len(shapes) == 0
+    assert shapes.read(odd(header(5, i="A\1b\2")), b"body") is None
+
+
 def test_sends_of_real_clients_are_read_by_shape_and_read_right() -> None:
     shapes, by_shape = SendShapes(), 0
     for frame in all_frames():
@@ -239,6 +264,33 @@ def test_sends_of_real_clients_are_read_by_shape_and_read_right() -> None:
             if isinstance(command, ShapedSend):
                 assert encode(command) == encode(expected)
     assert by_shape > 100
+
+
+def test_a_text_that_must_be_read_in_full_does_not_make_a_shape_forget() -> None:
+    shapes = learned()
+    before = shapes.read(header(), b"body")
+    assert before is not None
+    foreign = header(i="TAGS\1\u5317\2")
+    assert shapes.read(foreign, b"body") is None
+    shapes.learn(foreign, header_json.decode(foreign, b"body"))
+    after = shapes.read(header(), b"body")
+    assert after is not None
+    assert after.shape is before.shape
+
+
+@pytest.mark.parametrize("name", ["a", "h", "n"])
+def test_a_shape_that_would_take_much_room_is_not_remembered(name: str) -> None:
+    assert len(learned(header(**{name: "x" * 1500}))) == 1
+    assert len(learned(header(**{name: "x" * 2100}))) == 0
+
+
+@pytest.mark.parametrize("name", ["g", "i", "opaque"])
+def test_a_topic_may_be_called_like_a_field_that_varies(name: str) -> None:
+    assert learned(header(b=name)).read(header(5, b=name), b"body") is not None
+
+
+def test_a_signed_header_is_not_remembered() -> None:
+    assert len(learned(header(AccessKey="alice", Signature="h6BEmddmfTS6GVv0UOq2aRCVvHc="))) == 0
 
 
 def test_the_number_of_shapes_is_bounded() -> None:
