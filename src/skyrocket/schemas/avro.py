@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from skyrocket.errors import ConfigError
+from skyrocket.schemas.avro_bounds import Bounds
 from skyrocket.schemas.numbered import BodyUnreadable
 
 
@@ -14,6 +15,12 @@ from skyrocket.schemas.numbered import BodyUnreadable
 def parsed(schema: str) -> Any:
     """As fastavro takes it; raises ConfigError."""
     return parsed_with_names(schema, ())[0]
+
+
+@lru_cache(maxsize=1000)
+def bounds_of(schema: str) -> Bounds:
+    """What bodies of it are held to; raises ConfigError."""
+    return Bounds(*parsed_with_names(schema, ()))
 
 
 def parsed_with_names(schema: str, imported: Sequence[str]) -> tuple[Any, dict[str, Any]]:

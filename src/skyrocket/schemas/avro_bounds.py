@@ -1,7 +1,8 @@
 """Looks over an Avro body before it is read, so that no bytes can take all memory, all time or the whole stack.
 
 A few bytes can say "a million million empty records", or nest so deep that fastavro, which is C, overruns its stack and
-ends the process. The walk reads lengths and counts alone.
+ends the process. The walk reads lengths and counts alone. It takes longer than fastavro itself: those who read many
+bodies ask first whether a schema lets a body be more than its bytes.
 """
 
 from collections.abc import Mapping
@@ -16,23 +17,74 @@ _LONGEST_NUMBER: Final = 10  # bytes
 _LONGEST_DECIMAL: Final = 1024  # bytes: longer ones take time that grows with their square
 
 
-def check_bounds(body: bytes, schema: Any, named: Mapping[str, Any]) -> None:
+_VALUES_PER_BYTE: Final = 8  # records and nulls have none of their own
+
+
+def check_bounds(body: bytes, schema: Any, named: Mapping[str, Any], most_values: int = MOST_VALUES) -> None:
     """Raises BodyUnreadable for a body that is too deep, has too many values, or ends too early."""
-    _Walk(body, named).over(schema, 0)
+    _Walk(body, named, most_values).over(schema, 0)
+
+
+class Bounds:
+    """Of all bodies of one schema, for those who read them by the million."""
+
+    def __init__(self, schema: Any, named: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._named = named
+        self.is_needed = _can_explode(schema, named, ())
+
+    def check(self, body: bytes) -> None:
+        """Raises BodyUnreadable, as `check_bounds`, for a body that says far more values than it has bytes."""
+        if self.is_needed:
+            check_bounds(body, self._schema, self._named, MOST_VALUES + _VALUES_PER_BYTE * len(body))
+
+
+def _can_explode(schema: Any, named: Mapping[str, Any], inside: tuple[str, ...]) -> bool:
+    """Whether a type is in itself, or an array has items without a byte; all else ends where the bytes end."""
+    if isinstance(schema, str):
+        if schema in inside:
+            return True
+        return schema in named and _can_explode(named[schema], named, inside)
+    if isinstance(schema, list):
+        return any(_can_explode(each, named, inside) for each in schema)
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        within = (*inside, schema["name"])
+        return any(_can_explode(field["type"], named, within) for field in schema["fields"])
+    if kind == "array":
+        return _can_explode(schema["items"], named, inside) or _may_be_empty(schema["items"], named)
+    if kind == "map":
+        return _can_explode(schema["values"], named, inside)
+    return not isinstance(kind, str) and _can_explode(kind, named, inside)
+
+
+def _may_be_empty(schema: Any, named: Mapping[str, Any]) -> bool:
+    """Whether a value takes no byte; of types that are not in themselves."""
+    if isinstance(schema, str):
+        return schema == "null" or (schema in named and _may_be_empty(named[schema], named))
+    if isinstance(schema, list):
+        return False  # the number of the choice
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        return all(_may_be_empty(field["type"], named) for field in schema["fields"])
+    if kind == "fixed":
+        return bool(schema["size"] == 0)
+    return kind == "null" or (not isinstance(kind, str) and _may_be_empty(kind, named))
 
 
 class _Walk:
-    def __init__(self, body: bytes, named: Mapping[str, Any]) -> None:
+    def __init__(self, body: bytes, named: Mapping[str, Any], most_values: int) -> None:
         self._body = body
         self._named = named
+        self._most_values = most_values
         self._at = 0
         self._values = 0
 
     def over(self, schema: Any, level: int) -> None:
         """Pass one value."""
         self._values += 1
-        if self._values > MOST_VALUES:
-            raise BodyUnreadable(f"the body has more than {MOST_VALUES:,} values")
+        if self._values > self._most_values:
+            raise BodyUnreadable(f"the body has more than {self._most_values:,} values")
         if level > MOST_LEVELS:
             raise BodyUnreadable(f"the body nests deeper than {MOST_LEVELS} levels")
         while isinstance(schema, str) and schema in self._named:

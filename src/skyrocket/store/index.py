@@ -143,9 +143,13 @@ class Index:
         self._current = None
         self._mapped.clear()
 
-    def _await_syncs(self) -> None:
+    def await_completed(self) -> None:
+        """Until every full file is on disk, or is known not to be, and `on_completed` was told."""
+        self._await_syncs(None)
+
+    def _await_syncs(self, seconds: float | None = 60) -> None:
         for thread in self._syncing:
-            thread.join(timeout=60)
+            thread.join(seconds)
         self._syncing = []
 
     @property

@@ -198,6 +198,8 @@ class MessageStore:
         self.queues.sync()
         if self.index is not None:
             self.index.catch_up()
+            # Before the checkpoint is written: the time of a file that is late would miss the page, or pass its bound.
+            self.index.await_completed()
         if not clean or report.rebuilt_queues or report.rebuilt_index:
             self._manifest.save(clean=False)
         self.checkpoint.set_flushed(report.end_offset, report.last_timestamp)

@@ -19,12 +19,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.errors import ConfigError
+from skyrocket.pipeline.bodies.avro import AvroReader
 from skyrocket.pipeline.bodies.columns import BodyReader, Described, json_columns, reader_of, values_of
 from skyrocket.pipeline.bodies.protobuf import ProtobufReader
+from skyrocket.schemas.avro import bounds_of
+from skyrocket.schemas.numbered import BodyUnreadable
 from skyrocket.schemas.protobuf import message_class
 from skyrocket.schemas.registry import RegistryError
 from tests.schema_registry import schema_registry
 
+COUNT_OF_2_TO_60 = b"\x80" * 8 + b"\x20"
 NOON = datetime(2026, 1, 31, 12, 0, 0, 250_000, UTC)
 ORDER: dict[str, Any] = {
     "type": "record",
@@ -365,3 +369,49 @@ def test_a_message_that_is_not_there_or_contains_itself_is_refused(order_file: s
     (tmp_path / "order.desc").write_text('syntax = "proto3";')
     with pytest.raises(ConfigError, match="--descriptor_set_out"):
         reader_of(Described("protobuf", schema_file=str(tmp_path / "order.desc"), message="shop.Order"))
+
+
+def record_of(kind: Any) -> str:
+    return json.dumps({"type": "record", "name": "Box", "fields": [{"name": "all", "type": kind}]})
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pytest.param("null", id="null"),
+        pytest.param({"type": "fixed", "name": "None", "size": 0}, id="fixed"),
+        pytest.param({"type": "record", "name": "Empty", "fields": []}, id="record"),
+        pytest.param({"type": "record", "name": "Hollow", "fields": [{"name": "n", "type": "null"}]}, id="nulls"),
+    ],
+)
+def test_a_few_bytes_that_say_a_million_million_empty_items_are_refused(items: Any) -> None:
+    reader = AvroReader(record_of({"type": "array", "items": items}))
+    with pytest.raises(BodyUnreadable, match="the body has more than"):
+        reader.read(COUNT_OF_2_TO_60 + b"\x00")
+    assert len(reader.read(b"\x06\x00")["all"]) == 3
+
+
+@pytest.mark.parametrize("kind", [{"type": "array", "items": "int"}, {"type": "map", "values": "null"}])
+def test_a_count_of_items_with_bytes_ends_with_the_body(kind: Any) -> None:
+    with pytest.raises(BodyUnreadable):
+        AvroReader(record_of(kind)).read(COUNT_OF_2_TO_60 + b"\x00")
+
+
+def test_a_body_of_a_writer_whose_type_is_in_itself_cannot_overrun_the_stack() -> None:
+    """Columns have an end, but what another version of a schema has beside them is walked over all the same."""
+    writer = {
+        "type": "record",
+        "name": "Box",
+        "fields": [{"name": "id", "type": "int"}, {"name": "next", "type": ["null", "Box"]}],
+    }
+    ours = {"type": "record", "name": "Box", "fields": [{"name": "id", "type": "int"}]}
+    with schema_registry({"/schemas/ids/1": {"schema": json.dumps(writer)}}) as registry:
+        reader = AvroReader(json.dumps(ours), registry)
+        assert reader.read(numbered(1, b"\x02\x02\x04\x00")) == {"id": 1}
+        with pytest.raises(BodyUnreadable, match="deeper than 100 levels"):
+            reader.read(numbered(1, b"\x02\x02" * 500_000 + b"\x02\x00"))
+
+
+@pytest.mark.parametrize("schema", [json.dumps(ORDER), '"bytes"', record_of("null")])
+def test_bodies_of_usual_schemas_are_read_without_a_walk(schema: str) -> None:
+    assert not bounds_of(schema).is_needed

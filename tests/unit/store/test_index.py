@@ -1,6 +1,9 @@
 """The index: what is indexed, chains, roll-over, and queries by key, tags and time."""
 
 import errno
+import os
+import shutil
+import threading
 import time
 from pathlib import Path
 
@@ -8,6 +11,7 @@ import pytest
 
 from skyrocket.format import index_layout as layout
 from skyrocket.format import sys_flag as flags
+from skyrocket.format.checkpoint import decode_checkpoint
 from skyrocket.format.index_layout import IndexEntry, IndexHeader, index_hash
 from skyrocket.format.record import decode_record
 from skyrocket.store.index import Index
@@ -442,3 +446,39 @@ def test_a_full_file_that_a_full_disk_keeps_out_of_the_checkpoint_is_named_by_th
     again = stores.open().recovery
     assert again is not None
     assert again.clean
+
+
+# -- full files at a start ---------------------------------------------------------------------------------------
+
+
+class LateIndexDisk(UnforcedDisk):
+    """Full files of the index reach it after the checkpoint, if nobody waits for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._checkpoint_is_written = threading.Event()
+
+    def create(self, path: str, size: int) -> int:
+        if os.path.basename(path) == "checkpoint":
+            self._checkpoint_is_written.set()
+        return super().create(path, size)
+
+    def sync_directory(self, path: str) -> None:
+        if threading.current_thread().name == "store-index-sync":
+            self._checkpoint_is_written.wait(1)
+
+
+def test_a_start_names_the_full_files_that_it_built_however_late_they_reach_the_disk(stores: Stores) -> None:
+    store = stores.open(index_entries=4)
+    last = [put(store, properties={"UNIQ_KEY": f"u{number}"}).store_timestamp for number in range(9)][-1]
+    store.close()
+    Path(store.paths.abort).touch()
+    Path(store.paths.checkpoint).unlink()
+    shutil.rmtree(store.paths.index)
+
+    store = stores.open(disk=LateIndexDisk(), index_entries=4)
+    wait_until(lambda: not any(thread.name == "store-index-sync" for thread in threading.enumerate()))
+    checkpoint, is_sealed = decode_checkpoint(Path(store.paths.checkpoint).read_bytes())
+    assert is_sealed
+    assert checkpoint.index_timestamp == last
+    assert store.checkpoint.current == checkpoint

@@ -65,7 +65,8 @@ class ActingFeature(Feature):
             self._wake.clear()
             await self.look()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._look_seconds)
+                async with asyncio.timeout(self._look_seconds):  # not wait_for: 3.11's loses cancellations
+                    await self._wake.wait()
 
     async def look(self) -> None:
         """Ask all name servers, and act or stop acting."""

@@ -112,7 +112,8 @@ class Registration:
         """Register until cancelled; changes in between are told at once, many of them together."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._pause())
+                async with asyncio.timeout(self._pause()):  # not wait_for: 3.11's loses cancellations
+                    await self._wake.wait()
                 await asyncio.sleep(self._rests_until - asyncio.get_running_loop().time())
             changed = {} if self._all_changed or not self.tells_single_topics else self._changed
             self._wake.clear()

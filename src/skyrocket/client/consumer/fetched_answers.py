@@ -131,7 +131,8 @@ class FetchedAnswers:
         self._arrival.clear()
         self._wanted = wanted
         try:
-            await asyncio.wait_for(self._arrival.wait(), seconds)
+            async with asyncio.timeout(seconds):  # not wait_for: in 3.11 it goes on when it is woken and cancelled
+                await self._arrival.wait()
         except TimeoutError:
             return False
         finally:

@@ -111,7 +111,8 @@ class TraceDispatcher:
     async def _run(self) -> None:
         while not self._is_closing:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), _PERIOD_SECONDS)
+                async with asyncio.timeout(_PERIOD_SECONDS):  # not wait_for: 3.11's loses cancellations
+                    await self._wake.wait()
             self._wake.clear()
             await self._flush()
         await self._flush()  # what came while the last one was under way

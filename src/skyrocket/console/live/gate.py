@@ -41,5 +41,6 @@ class Gate:
     async def pause(self, seconds: float) -> bool:
         """Wait; whether the stream goes on."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.closing.wait(), seconds)
+            async with asyncio.timeout(seconds):  # not wait_for: in 3.11 it goes on when it is woken and cancelled
+                await self.closing.wait()
         return not self.closing.is_set()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from skyrocket.columns.schema import TIMESTAMP
 from skyrocket.errors import ConfigError
-from skyrocket.schemas.avro import datum, parsed
+from skyrocket.schemas.avro import bounds_of, datum, parsed
 from skyrocket.schemas.numbered import split_number
 from skyrocket.schemas.registry import schema_text
 
@@ -58,10 +58,12 @@ class AvroReader:
     def read(self, body: bytes) -> Any:
         """The fields of one body; raises BodyUnreadable."""
         ours = parsed(self.schema)
-        writer, data = ours, body
+        text, data = self.schema, body
         if self.registry:
             number, data = split_number(body)
-            writer = parsed(schema_text(self.registry, number))
+            text = schema_text(self.registry, number)
+        writer = parsed(text)
+        bounds_of(text).check(data)
         return _plain(datum(data, writer, ours if writer is not ours else None))
 
 
