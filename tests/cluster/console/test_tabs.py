@@ -121,6 +121,19 @@ async def test_retries_of_a_group_are_shown_with_when_they_are_due() -> None:
     assert (nothing["topics"], nothing["rows"]) == ([], [])
 
 
+async def test_the_first_failure_of_a_group_is_shown_at_once_though_the_list_of_topics_is_older() -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        await cluster.create_topic("Orders", queues=1)
+        before = await visitor.get("/api/groups/billing/retries")
+        async with _failing(cluster, "billing"), cluster.producer() as producer:
+            await producer.send(Message("Orders", b"no stock", keys="o-1"))
+            await until(lambda: cluster.messages("SCHEDULE_TOPIC_XXXX"), "the broker delays the first retry")
+            assert "%RETRY%billing" not in (visitor.console.parts.view.topics.latest or {})
+            page = await visitor.get("/api/groups/billing/retries")
+    assert (before["topics"], before["rows"]) == ([], [])
+    assert [(row["keys"], row["is_due"]) for row in page["rows"]] == [(["o-1"], False)]
+
+
 def _failing(cluster: AsyncLocalCluster, group: str) -> Any:
     consumer = cluster.push_consumer(group)
 

@@ -23,6 +23,18 @@ return {
 };
 """
 
+_FOCUS_IN_THE_LAST_ROW = """
+const stops = [...document.querySelectorAll("#main td a, #main td button")];
+const one = stops.filter((stop) => stop.textContent === arguments[0]).pop();
+one.dataset.before = "";
+one.focus();
+return [one.textContent, one.closest("tr").rowIndex];
+"""
+_ROW_OF_THE_FOCUS = """
+const one = document.activeElement, row = one.closest("tr");
+return [one.textContent, row && row.rowIndex];
+"""
+
 
 def press(browser: Browser, *keys: str) -> None:
     for key in keys:
@@ -134,6 +146,25 @@ async def test_reading_of_a_topic_is_paused_and_resumed_by_keys_alone() -> None:
                     assert focused(browser)["inDialog"] or focused(browser)["name"] == "BODY"
                 press(browser, Keys.ENTER)
                 browser.sees(outcome, "#notices")
+            assert browser.complaints() == []
+
+        await asyncio.to_thread(work)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "link"), [("/", "broker-b"), ("/groups/billing", "Move")])
+async def test_the_focus_stays_where_it_is_when_new_data_is_drawn(page: str, link: str) -> None:
+    async with looking(orders=3) as (_, browser):
+
+        def work() -> None:
+            browser.open(page)
+            browser.sees(link, "#main table")
+            reached = browser.driver.execute_script(_FOCUS_IN_THE_LAST_ROW, link)
+            wait_until(
+                lambda: browser.driver.execute_script("return document.querySelector('[data-before]') === null"),
+                "the table is drawn anew",
+            )
+            assert browser.driver.execute_script(_ROW_OF_THE_FOCUS) == reached
             assert browser.complaints() == []
 
         await asyncio.to_thread(work)

@@ -7,6 +7,10 @@ import pytest
 
 from skyrocket.client import Message
 from skyrocket.console.alerts.rules import Rule
+from skyrocket.console.core.settings import ConsoleSettings
+from skyrocket.console.server import Console
+from skyrocket.testing.async_cluster import AsyncLocalCluster
+from tests.integration.console.browser import browser_at, require_chromium
 from tests.integration.console.test_pages import looking
 
 
@@ -94,5 +98,28 @@ async def test_the_strip_is_on_every_page_and_lists_name_what_is_wrong() -> None
             browser.click("#create")
             browser.sees("for 72 hours", "#retention")
             assert browser.complaints() == []
+
+        await asyncio.to_thread(look)
+
+
+@pytest.mark.slow
+async def test_a_healthy_cluster_is_called_so_and_notes_stand_on_the_page_of_alerts_alone() -> None:
+    require_chromium()
+    async with (
+        AsyncLocalCluster(settings={"autoCreateTopicEnable": "true"}) as cluster,
+        Console(ConsoleSettings(cluster.client_settings, port=0)) as console,
+    ):
+
+        def look() -> None:
+            with browser_at(console.address) as browser:
+                browser.open("/alerts")
+                browser.sees("topics are created by the first send")
+                browser.sees("All well", "#health")
+                browser.open("/")
+                browser.sees("All well", "#findings")
+                browser.sees("1 note", "#findings")
+                browser.sees("All well", "#health")
+                assert "topics are created by the first send" not in browser.text()
+                assert browser.complaints() == []
 
         await asyncio.to_thread(look)

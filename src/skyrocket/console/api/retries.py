@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
+from skyrocket.client.admin.admin import Admin
+from skyrocket.client.core.errors import NoRoute
+from skyrocket.client.core.names import retry_topic
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.retries import Retry, RetryReader, retry_topics
@@ -56,7 +59,8 @@ async def retries(call: Call, wanted: RetriesWanted) -> RetriesOfGroup:
     figures = (await view.group_figures()).get(name)
     members = await view.members.get(name)
     consumed = {*(figures.topics if figures else ()), *(members.subscriptions if members else ())}
-    topics = retry_topics(name, consumed, (await view.groups.get()).keys(), (await view.topics.get()).keys())
+    known = {*await view.topics.get(), *await _young(call.admin, retry_topic(name))}
+    topics = retry_topics(name, consumed, (await view.groups.get()).keys(), known)
     reader = RetryReader(call.admin, call.parts.settings.client.effective_namespace(), call.now_ms)
     counted = (await view.waiting.get()).timers or {}
     due = await reader.due(name, topics)
@@ -75,6 +79,15 @@ async def retries(call: Call, wanted: RetriesWanted) -> RetriesOfGroup:
         rows[: wanted.most],
         is_complete=due.is_complete and waiting.is_complete and timers.is_complete and len(rows) <= wanted.most,
     )
+
+
+async def _young(admin: Admin, topic: str) -> list[str]:
+    """The topic, if there is one: a group's first failure may be younger than the list of topics."""
+    try:
+        await admin.route(topic)
+    except NoRoute:
+        return []
+    return [topic]
 
 
 def _row(row: Retry, previews: dict[str, str], *, is_due: bool) -> RetryRow:

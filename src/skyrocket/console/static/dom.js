@@ -1,4 +1,6 @@
 // Elements made of text and other elements: nothing from a message, a name or a property is ever read as HTML.
+import { noteFocus, refocus } from "./focus.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 export function h(tag, attributes, ...children) {
@@ -29,8 +31,13 @@ function append(element, children) {
   }
 }
 
+// Pages are drawn anew while people are in them: who has come to a link by keys, or has scrolled a wide table, stays there.
 export function fill(element, ...children) {
+  noteFocus(element);
+  const scrolled = [...element.querySelectorAll(".table-wrap")].map((wrap) => wrap.scrollLeft);
   element.replaceChildren();
   append(element, children);
+  if (scrolled.some(Boolean)) element.querySelectorAll(".table-wrap").forEach((wrap, at) => { wrap.scrollLeft = scrolled[at] || 0; });
+  refocus(element);
   return element;
 }

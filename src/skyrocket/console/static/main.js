@@ -72,10 +72,12 @@ function drawNav() {
 
 const strip = h("a", { href: "/alerts", class: "badge", id: "health" }, "…");
 
+// Notes are no illness: the page of alerts has them.
 function drawHealth(health) {
-  const kind = health.critical ? "bad" : health.warnings ? "warn" : health.notes ? "note" : health.examined_ms ? "good" : "";
-  const text = health.critical || health.warnings || health.notes
-    ? [health.critical && t("{n} critical", { n: health.critical }), health.warnings && counted(health.warnings, "{n} warning", "{n} warnings"), health.notes && counted(health.notes, "{n} note", "{n} notes")].filter(Boolean).join(", ")
+  const isIll = health.critical || health.warnings;
+  const kind = health.critical ? "bad" : health.warnings ? "warn" : health.examined_ms ? "good" : "";
+  const text = isIll
+    ? [health.critical && t("{n} critical", { n: health.critical }), health.warnings && counted(health.warnings, "{n} warning", "{n} warnings")].filter(Boolean).join(", ")
     : health.examined_ms ? t("All well") : t("Examining …");
   strip.className = `badge ${kind}`;
   fill(strip, h("i", { class: "dot" }), text);

@@ -1,6 +1,7 @@
 // What pages are made of: figures, tables, badges, tabs, dialogs, notices.
 import { Refused } from "./api.js";
 import { fill, h } from "./dom.js";
+import { returning } from "./focus.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
 import { counted, t } from "./words.js";
@@ -127,7 +128,8 @@ export function dialog({ title, body, action = null, kind = "primary", act = nul
       done.disabled = false;
     }
   });
-  box.addEventListener("close", () => box.remove());
+  const back = returning();
+  box.addEventListener("close", () => { box.remove(); back(); });
   document.body.append(box);
   box.showModal();
   return box;

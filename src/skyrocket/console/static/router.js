@@ -1,10 +1,12 @@
 // Every screen has its address. A page is a function that fills the main element; what it leaves running is stopped.
 import { fill } from "./dom.js";
+import { forget, refocus } from "./focus.js";
 import { trouble } from "./parts.js";
 
 const routes = [];
 let leaving = [];
 let shown = 0;
+let shownPath = null;
 
 export function route(pattern, load) {
   const names = [];
@@ -60,9 +62,14 @@ export async function show() {
     isShown: () => number === shown,
   };
   const root = document.createElement("div");
+  const within = main.contains(document.activeElement);
   fill(main, root);
+  if (shownPath !== location.pathname) forget(); // another page: nothing of the old one is looked for
+  shownPath = location.pathname;
+  if (within) main.focus({ preventScroll: true }); // Tab goes on in the page, not at its beginning
   try {
     await (await here.load())(root, context);
+    if (context.isShown()) refocus(root);
   } catch (error) {
     root.append(trouble(error));
     if (!error.status && error.name !== "Refused") console.error(error);

@@ -295,6 +295,8 @@ export const chinese = {
   "No broker": "没有 Broker",
   "No broker knows this group by name; its members use the defaults.": "没有 Broker 保存该消费组的配置，成员使用默认值。",
   "No check has found anything.": "所有检查均正常。",
+  "No check has found anything wrong.": "所有检查均未发现问题。",
+  "seen at {time}": "{time} 查询",
   "No configuration": "没有配置",
   "No dead letters": "没有死信",
   "No group consumes it": "没有消费组消费它",

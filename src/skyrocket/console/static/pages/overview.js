@@ -11,6 +11,8 @@ const PLACES = { "transactions-open": "/transactions", "default-password": "/acc
 
 export const findingLink = (finding) => PLACES[finding.code] || (finding.subject === "broker" ? "/cluster" : `/${finding.subject}s/${encodeURIComponent(finding.name)}`);
 
+const MOST = 6;
+
 const KINDS = { critical: "bad", warning: "warn", note: "note" };
 
 export function findingRow(finding) {
@@ -78,8 +80,11 @@ function alerts(answer) {
   ], answer.recent_alerts, { nothing: empty(t("No alert lately")) }));
 }
 
+// Notes are no illness: they are counted here, and told on the page of alerts.
 function findings(answer) {
-  const most = answer.findings.slice(0, 6);
-  return h("div", { class: "card" }, h("div", { class: "card-head" }, h("h2", null, t("To look at")), h("span", { class: "grow" }), answer.findings.length > most.length && h("a", { href: "/alerts" }, t("All {n}", { n: answer.findings.length }))),
-    most.length ? most.map(findingRow) : empty(t("All well"), t("No check has found anything.")));
+  const ill = answer.findings.filter((finding) => finding.severity !== "note");
+  const notes = answer.findings.length - ill.length;
+  const more = ill.length > MOST ? t("All {n}", { n: answer.findings.length }) : notes > 0 && counted(notes, "{n} note", "{n} notes");
+  return h("div", { class: "card", id: "findings" }, h("div", { class: "card-head" }, h("h2", null, t("To look at")), h("span", { class: "grow" }), more && h("a", { href: "/alerts" }, more)),
+    ill.length ? ill.slice(0, MOST).map(findingRow) : empty(t("All well"), t("No check has found anything wrong.")));
 }
