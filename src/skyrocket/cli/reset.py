@@ -1,5 +1,6 @@
 """`skyrocket reset`: let a group consume again from a moment on, or skip to it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -45,6 +46,9 @@ def reset(
             show_default=False,
         ),
     ],
+    queue: Annotated[
+        str | None, typer.Option("--queue", help="One queue alone, as broker-a:3.", show_default=False)
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", "--preview", help="Only say what would be skipped or repeated.")
     ] = False,
@@ -77,9 +81,13 @@ def reset(
         is_new = all(move.committed is None for move in preview.moves)
         if is_new and wrap(settings.namespace, group) not in await admin.groups():
             raise NotFound(f"there is no group {group}: check its name, or create it with Admin.create_group")
-        return preview
+        return preview if queue is None else _of_queue(preview, queue)
 
     async def move_group(admin: "Admin") -> "dict[MessageQueue, int]":
+        if queue is not None:
+            (move,) = preview.moves
+            await admin.move_queue(group, move.queue, move.target)
+            return {move.queue: move.target}
         if isinstance(place, int):
             return await admin.move_to_offset(group, topic, place)
         return await admin.reset_offsets(group, topic, place)
@@ -100,6 +108,20 @@ def reset(
         typer.echo(f"group {group} in topic {topic}: {preview.skipped} skipped, {preview.repeated} consumed again")
 
 
+def _of_queue(preview: "ResetPreview", queue: str) -> "ResetPreview":
+    """Of one queue, named as this command shows them; raises NotFound."""
+    from skyrocket.client import NotFound
+
+    moves = {_queue_name(move): move for move in preview.moves}
+    if queue not in moves:
+        raise NotFound(f"topic {preview.topic} has no queue {queue}: there are {', '.join(moves)}")
+    return replace(preview, moves=(moves[queue],))
+
+
+def _queue_name(move: "QueueMove") -> str:
+    return f"{move.queue.broker_name}:{move.queue.queue_id}"
+
+
 def _confirm(preview: "ResetPreview") -> None:
     question = f"Group {preview.group} will never get {preview.skipped:,} messages of topic {preview.topic}. Skip them?"
     try:
@@ -113,7 +135,7 @@ def _confirm(preview: "ResetPreview") -> None:
 def _text(move: "QueueMove", target: int) -> str:
     before = "nothing committed" if move.committed is None else f"at {move.committed}"
     return (
-        f"{move.queue.broker_name}:{move.queue.queue_id} {before}, goes to {target}"
+        f"{_queue_name(move)} {before}, goes to {target}"
         f" of {move.first} to {move.end}: {move.skipped} skipped, {move.repeated} consumed again"
     )
 

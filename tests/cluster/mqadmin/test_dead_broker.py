@@ -1,20 +1,13 @@
 """A broker that died without a word, which name servers still know: mqadmin goes on with the others and names it."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from skyrocket.client import Message
-from skyrocket.model.data_version import DataVersion
-from skyrocket.model.topic_config import TopicConfig
-from skyrocket.protocol.bodies.registration import BrokerRegistration, body_crc
-from skyrocket.protocol.bodies.topics import TopicTable
-from skyrocket.protocol.frames import encode
-from skyrocket.protocol.requests.broker_registration import RegisterBroker
-from skyrocket.remoting.exchange import command_of
 from skyrocket.testing import LocalCluster
+from tests.cluster.broken_brokers import registered
 from tests.cluster.command_line import Done, skyrocket
 from tests.waiting import wait_until
 
@@ -36,23 +29,7 @@ def dead(rocketmq: LocalCluster) -> Iterator[str]:
     rocketmq.kill_broker(DEAD)
     with rocketmq.admin() as admin:
         wait_until(lambda: len(admin.brokers()) == 1, "its broken connection was seen")
-    # A broker that is new to a name server may not come with one topic alone.
-    topics = {name: TopicConfig(name, 1, 1) for name in ("Orders", "TBW102")}
-    body = BrokerRegistration(TopicTable(DataVersion(0, 1, 1_700_000_000_000), topics))
-    request = RegisterBroker(
-        broker_name=DEAD,
-        broker_addr=address,
-        cluster_name="DefaultCluster",
-        ha_server_addr=address,
-        broker_id=0,
-        enable_acting_master=False,
-        body_crc32=body_crc(body.encode()),
-    )
-    host, port = rocketmq.name_server_address.split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
-        connection.sendall(encode(command_of(request, body.encode())))
-        with rocketmq.admin() as admin:
-            wait_until(lambda: len(admin.brokers()) == 2, "it is registered as before")
+    with registered(rocketmq, DEAD, address, "Orders"):
         yield address
 
 

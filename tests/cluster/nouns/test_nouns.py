@@ -60,7 +60,9 @@ def test_writes_to_a_broker_are_paused_and_resumed(rocketmq: LocalCluster) -> No
     assert skyrocket(rocketmq, "broker", "pause-writes", "broker-a").code == 2
     well(rocketmq, "broker", "pause-writes", "broker-a", "--yes")
     assert rows(rocketmq, "topic", "route", "Orders")[0]["permission"] == "R"
-    well(rocketmq, "broker", "resume-writes", "broker-a")
+    resumed = well(rocketmq, "broker", "resume-writes", "broker-a")
+    assert "producers are sent there  no, if it was paused → yes, for all its topics" in resumed
+    assert re.search(rf"name server {rocketmq.name_server_address}: \d+ topics can be read and written there", resumed)
     assert rows(rocketmq, "topic", "route", "Orders")[0]["permission"] == "RW"
 
 

@@ -12,6 +12,7 @@ from skyrocket.cli.nouns.server_noun import server_noun
 from skyrocket.cli.output.changes import Change
 from skyrocket.cli.output.rows import Column
 from skyrocket.errors import ConfigError
+from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin
@@ -21,6 +22,7 @@ broker = server_noun(run_broker)
 BrokerArgument = Annotated[str, typer.Argument(help="The broker: its name or address.", show_default=False)]
 NameArgument = Annotated[str, typer.Argument(help="The broker's name.", show_default=False)]
 
+_SENDS: Final = "producers are sent there"
 REPLICAS: Final = (
     Column("broker"),
     Column("master"),
@@ -117,9 +119,15 @@ def producers(operator: Operator, cluster: ClusterNameOption = None, name: Broke
 def pause_writes(operator: Operator, name: NameArgument) -> None:
     """Let name servers send no producer to a broker any more, before it is stopped or replaced."""
     _check_name(name)
-    changes = [Change(f"broker {name}", "", "write permission", "as its topics say", "wiped")]
+    changes = [Change(f"broker {name}", "", _SENDS, "as its topics say", "no")]
     question = f"Producers stop sending to {name}. Do it?"
-    operator.carry_out(changes, lambda admin: admin.wipe_write_permission(name), question=question)
+    told: dict[str, int] = {}
+
+    async def wipe(admin: "Admin") -> None:
+        told.update(await admin.wipe_write_permission(name))
+
+    operator.carry_out(changes, wipe, question=question, done="producers are sent there no more")
+    _say_topics(operator, told, "only read")
 
 
 @broker.command()
@@ -127,8 +135,20 @@ def pause_writes(operator: Operator, name: NameArgument) -> None:
 def resume_writes(operator: Operator, name: NameArgument) -> None:
     """Let name servers send producers to a broker again."""
     _check_name(name)
-    changes = [Change(f"broker {name}", "", "write permission", "wiped", "as its topics say")]
-    operator.carry_out(changes, lambda admin: admin.add_write_permission(name))
+    # RocketMQ: whatever the permission of a topic was, it becomes both.
+    changes = [Change(f"broker {name}", "", _SENDS, "no, if it was paused", "yes, for all its topics")]
+    told: dict[str, int] = {}
+
+    async def add(admin: "Admin") -> None:
+        told.update(await admin.add_write_permission(name))
+
+    operator.carry_out(changes, add, done="producers are sent there again")
+    _say_topics(operator, told, "read and written")
+
+
+def _say_topics(operator: Operator, told: "dict[str, int]", permission: str) -> None:
+    for name_server, topics in told.items():
+        operator.say(f"name server {name_server}: {counted(topics, 'topic')} can be {permission} there")
 
 
 def _check_name(name: str) -> None:

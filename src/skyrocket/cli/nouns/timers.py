@@ -1,4 +1,4 @@
-"""`skyrocket timers list | recall`: messages that wait for their time."""
+"""`skyrocket timers list | find | recall`: messages that wait for their time."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -57,6 +57,22 @@ def list_pending(
     operator.show(PENDING, [_row(each) for each in found], empty="no timers")
     if len(found) == limit:
         operator.say(f"the first {limit}: more with --limit, their numbers with --count")
+
+
+@timers.command()
+@operator_command("timers find")
+def find(
+    operator: Operator,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="A key of the message, or its id.", show_default=False)],
+) -> None:
+    """Timers with a key or message id, soonest first, those that were delivered too; Apache's 5.x have them as well.
+
+    Exit code 0: shown, 1: it failed, 2: wrong usage, 3: some brokers failed, 4: there is none.
+    """
+    found = operator.ask(lambda admin: admin.find_timers(key))
+    operator.show(PENDING, [_row(each) for each in found], empty=f"no timer has the key or id {key}")
+    if not found:
+        operator.nothing_found()
 
 
 @timers.command()

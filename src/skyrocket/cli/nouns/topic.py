@@ -1,6 +1,6 @@
 """`skyrocket topic`: list, create, change and delete topics."""
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -128,14 +128,17 @@ def listed(name: str, configs: "list[TopicConfig]", of_system: Collection[str]) 
 @operator_command("topic describe")
 def describe(operator: Operator, name: TopicArgument) -> None:
     """One topic: settings, queues, and the groups that consume it with their lag."""
+    import asyncio
+
     from skyrocket.client.admin.places import topics_named_after
+    from skyrocket.client.admin.side_by_side import each
 
     async def look(admin: "Admin") -> dict[str, Any]:
         configs = await _there(admin, name)
-        offsets = await admin.topic_offsets(name)
-        groups = await admin.groups_of_topic(name)
-        lags = {group: await admin.consumer_lag(group, name) for group in groups}
-        statistics = await admin.topic_statistics(name)
+        offsets, groups, statistics = await asyncio.gather(
+            admin.topic_offsets(name), admin.groups_of_topic(name), admin.topic_statistics(name)
+        )
+        lags = await each(groups, lambda group: admin.consumer_lag(group, name))
         rate = sum(each.put_tps or 0.0 for each in statistics.values())
         of_system = topics_named_after(await admin.cluster())
         row = listed(name, list(configs.values()), of_system)
@@ -396,7 +399,7 @@ def delete(
         configs = await _there(admin, name)
         offsets = await admin.topic_offsets(name)
         messages = sum(each.max_offset - each.min_offset for each in offsets.values())
-        losses = [part async for part in _losses(admin, name)]
+        losses = await _losses(admin, name)
         changes = [
             Change(f"topic {name}", str(place), "queues", config.read_queues, None) for place, config in configs.items()
         ]
@@ -424,17 +427,20 @@ async def _there(admin: "Admin", name: str) -> "Mapping[BrokerPlace, TopicConfig
         raise NotFound(f"there is no topic {name}: `skyrocket topic list` has all") from error
 
 
-async def _losses(admin: "Admin", name: str) -> AsyncIterator[str]:
+async def _losses(admin: "Admin", name: str) -> list[str]:
     """What groups lose: messages that they have not consumed, clients that run."""
     from skyrocket.client import BrokerRefused
+    from skyrocket.client.admin.side_by_side import each
 
-    for group in await admin.groups_of_topic(name):
+    async def loss(group: str) -> str:
         lag = sum(queue.lag for queue in await admin.consumer_lag(group, name))
         try:
             clients = len((await admin.consumer_connections(group)).connections)
         except BrokerRefused:
             clients = 0
-        yield f"group {group} with {lag:,} to consume and {counted(clients, 'client')}"
+        return f"group {group} with {lag:,} to consume and {counted(clients, 'client')}"
+
+    return list((await each(await admin.groups_of_topic(name), loss)).values())
 
 
 @topic.command()

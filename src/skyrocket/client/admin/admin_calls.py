@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from skyrocket.client.admin.places import BrokerPlace, places_in
 from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotOffered, PartlyFailed, TooOld
@@ -18,7 +18,10 @@ from skyrocket.protocol.bodies.route import ClusterInfo
 from skyrocket.protocol.errors import RequestError, RequestNotSupported
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
+from skyrocket.remoting.errors import CallTimeout
 from skyrocket.remoting.exchange import Reply
+
+_SILENT_SECONDS: Final = 1.0  # what one who let a question wait has for the next
 
 A = TypeVar("A", bound=Header)
 T = TypeVar("T")
@@ -36,12 +39,16 @@ class AdminCalls(Startable):
         timeout: float = 5.0,
         tolerant: bool = False,
     ) -> None:
-        """`tolerant`: while one broker does what all were asked, those that fail are kept in `failures`, not raised."""
+        """`tolerant`: while one broker does what all were asked, those that fail are kept in `failures`, not raised.
+
+        One that hangs costs such an admin `timeout` once, not for each of its questions.
+        """
         self._client = settings_of(client, name_servers, credentials)
         self._namespace = self._client.effective_namespace()
         self._timeout = timeout
         self._tolerant = tolerant
         self.failures: dict[str, Exception] = {}  # by broker; of a tolerant admin
+        self._silent: set[str] = set()  # addresses that let the last question wait; of a tolerant admin
         self._instance: ClientInstance
 
     def __repr__(self) -> str:
@@ -124,7 +131,15 @@ class AdminCalls(Startable):
             raise BrokerRefused(str(self._instance.names), error, type(request).__name__) from error
 
     async def _ask(self, address: str, request: Request[A], body: bytes = b"", *, doing: str) -> Reply[A]:
-        return await self._instance_of().ask(address, request, body, doing=doing, timeout=self._timeout)
+        timeout = min(self._timeout, _SILENT_SECONDS) if address in self._silent else self._timeout
+        try:
+            reply = await self._instance_of().ask(address, request, body, doing=doing, timeout=timeout)
+        except CallTimeout:
+            if self._tolerant:
+                self._silent.add(address)
+            raise
+        self._silent.discard(address)
+        return reply
 
     async def _since_5(self, place: BrokerPlace, request: Request[A], doing: str, body: bytes = b"") -> Reply[A]:
         """Ask what RocketMQ 4.x does not know; raises TooOld there."""

@@ -8,6 +8,7 @@ from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.admin.topic_admin import TopicAdmin
 from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotFound
 from skyrocket.client.core.names import check_group, retry_topic, unwrap, wrap
+from skyrocket.errors import SkyrocketError
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.model.words import counted
@@ -30,6 +31,7 @@ from skyrocket.protocol.requests.pop import SetMessageRequestMode
 from skyrocket.protocol.requests.query import QueryTopicsByConsumer
 from skyrocket.protocol.requests.server_to_client import GetConsumerRunningInfo
 from skyrocket.protocol.requests.table_pages import GroupPages
+from skyrocket.remoting.errors import RemotingError
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,19 +188,25 @@ class GroupAdmin(TopicAdmin):
         """
         full = wrap(self._namespace, group)
         request = GetConsumerConnectionList(consumer_group=full, with_times=True)
-        nobody: BrokerRefused | None = None
-        clients: dict[str, ClientConnection] = {}
-        subscriptions: dict[str, SubscriptionData] = {}
-        first: ConsumerConnections | None = None
-        for place in await self._places_of_group(full) if broker is None else await self._places(None, broker):
+
+        async def members(place: BrokerPlace) -> ConsumerConnections | BrokerRefused:
             try:
                 reply = await self._ask(place.address, request, doing=f"asking who is in group {group}")
             except BrokerRefused as error:
                 if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                     raise
-                nobody = error
+                return error
+            return ConsumerConnections.decode(reply.body)
+
+        places = await self._places_of_group(full) if broker is None else await self._places(None, broker)
+        clients: dict[str, ClientConnection] = {}
+        subscriptions: dict[str, SubscriptionData] = {}
+        first: ConsumerConnections | None = None
+        nobody: BrokerRefused | None = None
+        for known in (await self._each(places, members)).values():
+            if isinstance(known, BrokerRefused):
+                nobody = known
                 continue
-            known = ConsumerConnections.decode(reply.body)
             first = first or known
             clients.update((client.client_id, client) for client in known.connections)
             subscriptions.update(known.subscriptions)
@@ -231,11 +239,11 @@ class GroupAdmin(TopicAdmin):
         """What a member of a group tells about itself; brokers pass the question on."""
         full = wrap(self._namespace, group)
         request = GetConsumerRunningInfo(consumer_group=full, client_id=client_id, jstack_enable=with_stacks)
-        refusal: BrokerRefused | None = None
+        refusal: SkyrocketError | None = None
         for place in await self._places_of_group(full):
             try:
                 reply = await self._ask(place.address, request, doing=f"asking {client_id} how it is")
-            except BrokerRefused as error:  # it is connected to another broker, perhaps
+            except (BrokerRefused, RemotingError) as error:  # it is connected to another broker, perhaps
                 refusal = error
                 continue
             return ConsumerRunningInfo.decode(reply.body)

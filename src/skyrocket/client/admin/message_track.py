@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from skyrocket.client.admin.message_admin import MessageAdmin
 from skyrocket.client.admin.offset_admin import OffsetAdmin
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.core.errors import BrokerRefused, ClientError
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.protocol.bodies.connections import ConsumerConnections
@@ -39,7 +40,8 @@ class TrackAdmin(MessageAdmin, OffsetAdmin):
 
     async def message_track(self, message: ReceivedMessage) -> list[MessageTrack]:
         """What became of it in every group that consumes its topic."""
-        return [await self._track(group, message) for group in await self.groups_of_topic(message.topic)]
+        groups = await self.groups_of_topic(message.topic)
+        return list((await each(groups, lambda group: self._track(group, message))).values())
 
     async def _track(self, group: str, message: ReceivedMessage) -> MessageTrack:
         try:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.console.alerts.queue_progress import QueueProgress, skew_of
 from skyrocket.console.alerts.rules import Kind
 from skyrocket.console.cluster.runtime import BrokerState
-from skyrocket.console.cluster.shared_answers import each
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.history.series import HOUR_MS, Series
 from skyrocket.model.system_groups import is_system_group

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.doctor.group_checks import OLDEST_VERSION
 from skyrocket.console.api.endpoint import Call, Family
-from skyrocket.console.cluster.shared_answers import each
 from skyrocket.model.system_groups import is_system_group
 from skyrocket.protocol.codes import version_name
 

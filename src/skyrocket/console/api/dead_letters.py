@@ -8,13 +8,13 @@ import orjson
 from starlette.responses import Response
 
 from skyrocket.client.admin.dead_letters import DeadLetterFilter
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.consumer.dead_letter_cause import cause_of
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.console.api.dead_letter_files import csv_of, parquet_of
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.message_rows import FullMessage, full_of
-from skyrocket.console.cluster.shared_answers import each
 from skyrocket.errors import DataError
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.model.words import counted

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Final
 
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.core.errors import NotFound
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.api.paging import none_last, page_of
 from skyrocket.console.cluster import groups as of_groups
 from skyrocket.console.cluster.groups import GroupFigures
-from skyrocket.console.cluster.shared_answers import each
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.system_groups import is_system_group

@@ -6,9 +6,9 @@ not tell brokers; queries that report themselves tell it to the name servers.
 
 from dataclasses import dataclass
 
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster.groups import figures as group_figures
-from skyrocket.console.cluster.shared_answers import each
 from skyrocket.model.query_report import QueryReport
 
 family = Family("Pipelines")

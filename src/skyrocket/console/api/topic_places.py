@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import INNER_PRODUCER_GROUP
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster.message_search import MessageFilter, newest
-from skyrocket.console.cluster.shared_answers import each
 from skyrocket.protocol.codes import version_name
 
 family = Family("Topics")

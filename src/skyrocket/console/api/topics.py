@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.admin.topic_admin import TopicChange
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.paging import none_last, page_of
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.groups import figures as group_figures
-from skyrocket.console.cluster.shared_answers import each
 from skyrocket.console.cluster.topics import TopicFigures, TopicShape, kind_of
 from skyrocket.model.permission import PERM_READ, PERM_WRITE
 from skyrocket.model.topic_config import TopicConfig

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Generic, TypeVar
 
 from skyrocket.clock import Clock
@@ -112,14 +112,3 @@ class SharedAnswers(Generic[K, T]):
         """Stop asking."""
         for answer in self._answers.values():
             await answer.end()
-
-
-async def each(keys: "list[K]", ask: Callable[[K], Awaitable[T]], at_once: int = 16) -> dict[K, T]:
-    """Answers for several keys, a few at a time."""
-    turn = asyncio.Semaphore(at_once)
-
-    async def one(key: K) -> T:
-        async with turn:
-            return await ask(key)
-
-    return dict(zip(keys, await asyncio.gather(*(one(key) for key in keys)), strict=True))

@@ -9,6 +9,7 @@ from typing import Any, Final
 from skyrocket.client.admin.admin import Admin
 from skyrocket.client.admin.offset_admin import QueueLag
 from skyrocket.client.admin.places import BrokerPlace, all_places, topics_named_after
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.admin.waiting_messages import PendingTimer
 from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotOffered
 from skyrocket.clock import Clock
@@ -16,7 +17,7 @@ from skyrocket.console.cluster import groups, topics
 from skyrocket.console.cluster.checkup import Checkup
 from skyrocket.console.cluster.queries import reported_queries
 from skyrocket.console.cluster.runtime import BrokerState, state_of
-from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers, each
+from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers
 from skyrocket.console.cluster.speeds import Speeds
 from skyrocket.console.cluster.trends import Trends
 from skyrocket.errors import SkyrocketError

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from skyrocket.client.admin.side_by_side import each
 from skyrocket.clock import ServiceClock
-from skyrocket.console.cluster.shared_answers import each
 from skyrocket.console.cluster.topics import TopicFigures
 from skyrocket.console.cluster.view import ClusterView
 from skyrocket.console.history.series import MINUTE_MS, Series
