@@ -23,6 +23,30 @@ def test_there_are_89_names_and_each_has_its_function() -> None:
         assert usage(name).startswith(f"usage: mqadmin {name} ")
 
 
+def _options_of_rocketmq() -> dict[str, list[tuple[str, str, str]]]:
+    """By command: short and long name and mark of each option."""
+    table = (ROOT / "tests" / "unit" / "cli" / "mqadmin_options.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| (.*) \|$", table, re.MULTILINE)[1:]
+    return {name: re.findall(r"`(?:-(\w+) )?--([\w-]+)`([!¦°]?)", options) for name, options in rows}
+
+
+def test_every_option_of_rocketmqs_is_taken_by_both_of_its_names() -> None:
+    table = _options_of_rocketmq()
+    assert table.keys() == COMMANDS.keys()
+    for command, options in table.items():
+        required = [f"--{long}=1" for _, long, mark in options if mark == "!"]
+        one_of = next(([f"--{long}=1"] for _, long, mark in options if mark == "¦"), [])
+        for short, long, mark in options:
+            for word in filter(None, (short and f"-{short}", f"--{long}")):
+                others = [each for each in (*required, *one_of) if each != f"--{long}=1"]
+                given = parse(command, [*others, word, *([] if mark == "°" else ["1"])])
+                assert given.values, (command, word)
+            declared = {option.long: option for option in options_of(command)}[long]
+            assert declared.is_flag == (mark == "°"), (command, long)
+            if mark == "!" and short != "n":  # the environment or a context may name the cluster
+                assert declared.mark == "!", (command, long)
+
+
 def test_the_page_of_names_has_every_one() -> None:
     page = (ROOT / "docs" / "reference" / "mqadmin.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
