@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import re
+from itertools import groupby
 
 import pytest
 from hypothesis import given as with_values
@@ -35,9 +36,10 @@ def test_every_option_of_rocketmqs_is_taken_by_both_of_its_names() -> None:
     assert table.keys() == COMMANDS.keys()
     for command, options in table.items():
         required = [f"--{long}=1" for _, long, mark in options if mark == "!"]
-        one_of = next(([f"--{long}=1"] for _, long, mark in options if mark == "¦"), [])
+        groups = [[each[1] for each in run] for marked, run in groupby(options, lambda each: each[2] == "¦") if marked]
         for short, long, mark in options:
             for word in filter(None, (short and f"-{short}", f"--{long}")):
+                one_of = [f"--{group[0]}=1" for group in groups if long not in group]
                 others = [each for each in (*required, *one_of) if each != f"--{long}=1"]
                 given = parse(command, [*others, word, *([] if mark == "°" else ["1"])])
                 assert given.values, (command, word)
@@ -97,6 +99,9 @@ def test_a_negative_number_is_a_value() -> None:
         ("topicStatus", ["-t", "x", "-z", "y"], "Unrecognized option: -z"),
         ("topicStatus", ["x"], "Unrecognized argument: x"),
         ("updateTopic", ["-t", "x"], r"Missing required option: \[-b, -c\]"),
+        ("updateTopic", ["-t", "x", "-b", "y", "-c", "z"], "from this group has already been selected: 'b'"),
+        ("updateUser", ["-u", "x", "-b", "y"], r"Missing required option: \[-p, -t, -s\]"),
+        ("updateUser", ["-u", "x", "-b", "y", "-p", "z", "-s", "enable"], "has already been selected: 'p'"),
         ("topicList", ["--clusterModel=true"], "takes no value"),
         ("createAcl", ["-b", "x"], "Missing required options: s, r, a, d"),
     ],
