@@ -119,9 +119,20 @@ def test_what_is_not_there_is_4_with_rocketmqs_code(rocketmq: LocalCluster, shop
         done = run(rocketmq, command)
         assert words in done.errors, f"{command}: {done}"
         assert done.code in (1, 4), command
+    for command in (
+        "cloneGroupOffset -s Nobody -d Billing -t Orders",
+        "statsAll -t Nowhere",
+        "printMsgByQueue -t Orders -a broker-a -i 99",
+        "consumeMessage -t Orders -b broker-z",
+        "consumeMessage -t Orders -b broker-a -i -1",
+    ):
+        assert run(rocketmq, command).code == 4, command
     assert run(rocketmq, "updateStaticTopic -c DefaultCluster -t S -qn 4").code == 1
     assert run(rocketmq, "noSuchName").code == 2
     assert run(rocketmq, "topicStatus").code == 2
+    assert run(rocketmq, "allocateMQ -t Orders -i ,").code == 2
+    assert run(rocketmq, "queryMsgById -t Orders -i ,").code == 2
+    assert run(rocketmq, "brokerConsumeStats -b {b} -t soon".format(**shop)).code == 2
 
 
 def test_topics_change_in_what_is_named_alone(rocketmq: LocalCluster) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import re
+from itertools import groupby
 
 import pytest
 from hypothesis import given as with_values
@@ -21,6 +22,31 @@ def test_there_are_89_names_and_each_has_its_function() -> None:
         handler = handler_of(name)
         assert inspect.iscoroutinefunction(handler), name
         assert usage(name).startswith(f"usage: mqadmin {name} ")
+
+
+def _options_of_rocketmq() -> dict[str, list[tuple[str, str, str]]]:
+    """By command: short and long name and mark of each option."""
+    table = (ROOT / "tests" / "unit" / "cli" / "mqadmin_options.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\w+) \| (.*) \|$", table, re.MULTILINE)[1:]
+    return {name: re.findall(r"`(?:-(\w+) )?--([\w-]+)`([!¦°]?)", options) for name, options in rows}
+
+
+def test_every_option_of_rocketmqs_is_taken_by_both_of_its_names() -> None:
+    table = _options_of_rocketmq()
+    assert table.keys() == COMMANDS.keys()
+    for command, options in table.items():
+        required = [f"--{long}=1" for _, long, mark in options if mark == "!"]
+        groups = [[each[1] for each in run] for marked, run in groupby(options, lambda each: each[2] == "¦") if marked]
+        for short, long, mark in options:
+            for word in filter(None, (short and f"-{short}", f"--{long}")):
+                one_of = [f"--{group[0]}=1" for group in groups if long not in group]
+                others = [each for each in (*required, *one_of) if each != f"--{long}=1"]
+                given = parse(command, [*others, word, *([] if mark == "°" else ["1"])])
+                assert given.values, (command, word)
+            declared = {option.long: option for option in options_of(command)}[long]
+            assert declared.is_flag == (mark == "°"), (command, long)
+            if mark == "!" and short != "n":  # the environment or a context may name the cluster
+                assert declared.mark == "!", (command, long)
 
 
 def test_the_page_of_names_has_every_one() -> None:
@@ -73,6 +99,9 @@ def test_a_negative_number_is_a_value() -> None:
         ("topicStatus", ["-t", "x", "-z", "y"], "Unrecognized option: -z"),
         ("topicStatus", ["x"], "Unrecognized argument: x"),
         ("updateTopic", ["-t", "x"], r"Missing required option: \[-b, -c\]"),
+        ("updateTopic", ["-t", "x", "-b", "y", "-c", "z"], "from this group has already been selected: 'b'"),
+        ("updateUser", ["-u", "x", "-b", "y"], r"Missing required option: \[-p, -t, -s\]"),
+        ("updateUser", ["-u", "x", "-b", "y", "-p", "z", "-s", "enable"], "has already been selected: 'p'"),
         ("topicList", ["--clusterModel=true"], "takes no value"),
         ("createAcl", ["-b", "x"], "Missing required options: s, r, a, d"),
     ],

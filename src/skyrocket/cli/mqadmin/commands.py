@@ -238,7 +238,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "checkRocksdbCqWriteProgress": Command(
         "brokers",
         "Whether queues in files and in RocksDB are equal.",
-        "-c --cluster!  -t --topic  -cf --checkFrom",
+        "-c --cluster!  --nameserverAddr  -t --topic  -cf --checkFrom",
     ),
     "addBroker": Command(
         "brokers",
@@ -403,7 +403,8 @@ COMMANDS: Final[dict[str, Command]] = {
     "rocksDBConfigToJson": Command(
         "exports",
         "Settings in RocksDB become JSON files.",
-        "-t --configType  -p --configPath  -e --exportFile  -j --jsonEnable  -c --cluster  -b --brokerAddr",
+        "-t --configType  -p --configPath  -e --exportFile  -j --jsonEnable  --nameserverAddr  -c --cluster  "
+        "-b --brokerAddr",
     ),
     "exportMetadataInRocksDB": Command(
         "exports",

@@ -27,7 +27,10 @@ _FAR: Final = (1 << 63) - 1
 
 async def query_msg_by_id(admin: Admin, given: Given, out: Printer) -> None:
     topic = given["topic"]
-    for message_id in filter(None, (each.strip() for each in given["msgId"].split(","))):
+    ids = [each.strip() for each in given["msgId"].split(",") if each.strip()]
+    if not ids:
+        raise ConfigError("--msgId names no message")
+    for message_id in ids:
         message = await _found(admin, topic, message_id)
         if "consumerGroup" in given and "clientId" in given:
             await _deliver(admin, given, message, out)

@@ -105,5 +105,7 @@ async def _reset_queue(admin: Admin, given: Given, out: Printer, ms: int) -> Non
 
 async def clone_group_offset(admin: Admin, given: Given, out: Printer) -> None:
     source, target, topic = given["srcGroup"], given["destGroup"], given["topic"]
-    await admin.clone_offsets(source, target, topic)
+    if all(each.queue.topic != topic for each in await admin.consumer_lag(source)):
+        raise NotFound(f"group {source} has no offsets in topic {topic}")
+    await admin.clone_offsets(source, target, topic, even_if_online=given.is_true("offline", default=True))
     out.text(f"clone group offset success. srcGroup[{source}], destGroup=[{target}], topic[{topic}]")

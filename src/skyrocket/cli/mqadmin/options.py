@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import groupby
 from typing import Final
 
 from skyrocket.cli.mqadmin.commands import COMMANDS
@@ -136,9 +137,19 @@ def _check_required(options: Sequence[Option], values: Mapping[str, str]) -> Non
     missing = [option.short or option.long for option in options if option.mark == "!" and option.name not in values]
     if missing:
         raise ConfigError(f"Missing required option{'s' if len(missing) > 1 else ''}: {', '.join(missing)}")
-    either = [option for option in options if option.mark == "|"]
-    if either and not any(option.name in values for option in either):
-        raise ConfigError(f"Missing required option: [{', '.join(f'-{option.short}' for option in either)}]")
+    for is_group, members in groupby(options, key=lambda option: option.mark == "|"):
+        if not is_group:
+            continue
+        either = list(members)
+        chosen = [option for option in either if option.name in values]
+        if not chosen:
+            raise ConfigError(f"Missing required option: [{', '.join(f'-{option.short}' for option in either)}]")
+        if len(chosen) > 1:
+            one, other = chosen[:2]
+            raise ConfigError(
+                f"The option '{other.short}' was specified but an option from this group has already been selected: "
+                f"'{one.short}'"
+            )
 
 
 def usage(command: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from skyrocket.cli.mqadmin.java_text import front, time_s
 from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
-from skyrocket.client import Admin, GroupProgress, MessageQueue
+from skyrocket.client import Admin, GroupProgress, MessageQueue, NotFound
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
 from skyrocket.protocol.bodies.connections import ConsumerConnections
@@ -110,6 +110,7 @@ async def _all_groups(admin: Admin) -> AsyncIterator[tuple[Any, ...]]:
 
 async def broker_consume_stats(admin: Admin, given: Given, out: Printer) -> None:
     level = given.number("level", 0)
+    given.number("timeoutMillis", 50_000)  # the limit is that of all commands; what is no number is refused
     (stats,) = (await admin.broker_lag(broker=given["brokerAddr"], ordered=given.is_true("order"))).values()
     rows = [
         (
@@ -137,7 +138,10 @@ async def broker_consume_stats(admin: Admin, given: Given, out: Printer) -> None
 async def stats_all(admin: Admin, given: Given, out: Printer) -> None:
     out.table("%-64s  %-64s %12s %11s %11s %14s %14s", _RATES, ())
     wanted = given.get("topic")
-    for topic in await admin.topics():
+    topics = await admin.topics()
+    if wanted and wanted not in topics:
+        raise NotFound(f"there is no topic {wanted}")
+    for topic in topics:
         if topic.startswith((RETRY_PREFIX, DLQ_PREFIX)) or (wanted and topic != wanted):
             continue
         try:

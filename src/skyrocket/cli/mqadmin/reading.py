@@ -8,7 +8,7 @@ from typing import Final
 from skyrocket.cli.mqadmin.java_text import message_text, moment_ms, queue_text
 from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
-from skyrocket.client import Admin, MessageQueue, ReceivedMessage
+from skyrocket.client import Admin, MessageQueue, NotFound, ReceivedMessage
 from skyrocket.client.core.message import decode_messages
 from skyrocket.errors import ConfigError, DataError
 
@@ -28,8 +28,7 @@ async def print_msg(admin: Admin, given: Given, out: Printer) -> None:
 
 
 async def print_msg_by_queue(admin: Admin, given: Given, out: Printer) -> None:
-    queue = MessageQueue(given["topic"], given["brokerName"], given.number("queueId"))
-    await admin.route(queue.topic)
+    queue = await _queue(admin, given)
     charset = _charset(given)
     shows, with_body = given.is_true("print-msg"), given.is_true("printBody")
     begin, end = await _range(admin, given, queue)
@@ -46,8 +45,7 @@ async def consume_message(admin: Admin, given: Given, out: Printer) -> None:
     topic, most = given["topic"], given.number("MessageNumber", 128)
     _check(given, most)
     if "queueId" in given:
-        queue = MessageQueue(topic, given["brokerName"], given.number("queueId"))
-        await admin.route(topic)
+        queue = await _queue(admin, given)
         begin, end = await _range(admin, given, queue)
         if given.number("offset", 0) > end:
             out.line(f"{queue_text(queue)} no matched msg, offset={given.number('offset', 0)}")
@@ -60,7 +58,10 @@ async def consume_message(admin: Admin, given: Given, out: Printer) -> None:
             out.line(f"{queue_text(queue)} print msg finished. status=NO_NEW_MSG, offset={end}")
         return
     left = most
-    for queue in await admin.queues(topic):
+    queues = [each for each in await admin.queues(topic) if given.get("brokerName") in (None, each.broker_name)]
+    if not queues:
+        raise NotFound(f"topic {topic} has no queue at broker {given.get('brokerName')}")
+    for queue in queues:
         if left <= 0:
             return
         begin, end = await _range(admin, given, queue)
@@ -69,6 +70,14 @@ async def consume_message(admin: Admin, given: Given, out: Printer) -> None:
         end = min(end, begin + left)
         await _consume(admin, queue, begin, end, out)
         left -= max(end - begin, 0)
+
+
+async def _queue(admin: Admin, given: Given) -> MessageQueue:
+    """The queue that is named; raises NotFound."""
+    queue = MessageQueue(given["topic"], given["brokerName"], given.number("queueId"))
+    if queue not in await admin.queues(queue.topic):
+        raise NotFound(f"topic {queue.topic} has no queue {queue.queue_id} at broker {queue.broker_name}")
+    return queue
 
 
 def _check(given: Given, most: int) -> None:

@@ -216,7 +216,9 @@ async def topic_cluster_list(admin: Admin, given: Given, out: Printer) -> None:
 
 
 async def allocate_mq(admin: Admin, given: Given, out: Printer) -> None:
-    clients = [each.strip() for each in given["ipList"].split(",")]
+    clients = [each.strip() for each in given["ipList"].split(",") if each.strip()]
+    if not clients:
+        raise ConfigError("--ipList names nobody")
     queues = await admin.queues(given["topic"])
     shares = {client: Averagely()("mqadmin", client, queues, clients) for client in clients}
     result = {
