@@ -1,6 +1,5 @@
 """What is measured, and how fast it grows."""
 
-import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -46,15 +45,17 @@ class Line:
         return max(self.cpu_exponent, self.memory_exponent) > MOST_EXPONENT
 
     def _exponent(self, values: Sequence[float]) -> float:
-        """The steepest part of the line counts."""
+        """The steepest tenfold counts: what grows once and then no more, as at a limit, is no slope."""
         pairs = list(zip(self.points, values, strict=True))
-        return max(
-            (
-                math.log(after / before) / math.log(larger.count / smaller.count)
-                for (smaller, before), (larger, after) in itertools.pairwise(pairs)
-            ),
-            default=0.0,
-        )
+        return max((_slope(pairs[:number], pair) for number, pair in enumerate(pairs) if number), default=0.0)
+
+
+def _slope(before: Sequence[tuple[Point, float]], last: tuple[Point, float]) -> float:
+    """Compared with the nearest that has a tenth or less; with the nearest of all when none has."""
+    point, value = last
+    tenths = [pair for pair in before if pair[0].count * 10 <= point.count]
+    smaller, its_value = (tenths or before)[-1]
+    return math.log(value / its_value) / math.log(point.count / smaller.count)
 
 
 def lines_of(points: Iterable[Point]) -> list[Line]:

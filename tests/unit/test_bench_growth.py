@@ -32,6 +32,14 @@ def test_a_line_is_worse_than_linear_where_its_steepest_part_is(largest: Point, 
     assert f"{100_000:,} topics: sends" in table([line])
 
 
+def test_a_step_within_a_tenfold_is_no_slope_but_what_grows_all_along_is() -> None:
+    (limit,) = lines_of([point(10, 1.3), point(100, 1.3), point(300, 1.3), point(1000, 4.6)])
+    assert limit.cpu_exponent == pytest.approx(0.549, abs=0.001)
+    assert not limit.is_worse_than_linear
+    (slope,) = lines_of([point(100, 1.3), point(300, 4.6), point(1000, 18.0)])
+    assert slope.is_worse_than_linear
+
+
 def test_a_load_goes_to_as_many_topics_as_it_says() -> None:
     one, three = (Scenario(SEND, ("127.0.0.1", 1), "Growth", topics=topics) for topics in (1, 3))
     assert one.topic_names == ["Growth"]
