@@ -14,15 +14,22 @@ from skyrocket.model.words import counted
 
 _STEPS: Final = {
     "name server": ("name-server-down", "name-servers-differ", "no-brokers"),
-    "brokers reachable": ("broker-unreachable", "no-rights", "no-master", "loopback-address"),
-    "route": ("route-missing", "no-such-topic", "topic-on-one-broker"),
+    "brokers reachable": ("broker-unreachable", "no-rights", "no-master", "broker-twice", "loopback-address"),
+    "route": ("route-missing", "no-such-topic", "topic-on-one-broker", "topic-differs"),
     "permission": ("topic-not-readable", "broker-not-writable", "writes-paused", "topic-not-writable"),
-    "group allowed": ("group-disabled",),
+    "group allowed": ("group-disabled", "group-missing", "group-differs"),
     "clients": ("no-client", "client-stuck", "old-clients"),
     "subscription": ("subscriptions-differ",),
     "queues": ("queue-without-owner", "more-clients-than-queues", "queues-differ"),
-    "lag": ("messages-expired", "offset-beyond-end", "lag-near-retention", "lag-growing", "queue-skewed"),
-    "failures": ("dead-letters", "retries-waiting"),
+    "lag": (
+        "queues-behind",
+        "messages-expired",
+        "offset-beyond-end",
+        "lag-near-retention",
+        "lag-growing",
+        "queue-skewed",
+    ),
+    "failures": ("retry-topic-closed", "dead-letters", "retries-waiting"),
 }
 
 

@@ -35,6 +35,9 @@ def members(facts: ClusterFacts) -> Iterator[Finding]:
         if group.configs and not any(config.may_consume for config in group.configs.values()):
             remedy = "`skyrocket group update {where} --enable`"
             yield error("group-disabled", group.name, "brokers let it consume nothing", remedy)
+        elif closed := [str(place) for place, config in group.configs.items() if not config.may_consume]:
+            what, remedy = "{closed} let it consume nothing, others do", "`skyrocket group update {where} --enable`"
+            yield error("group-disabled", group.name, what, remedy, closed=", ".join(closed))
         if len(group.infos) > 1 and not same_subscriptions(group.infos):
             yield error(
                 "subscriptions-differ",
@@ -58,6 +61,26 @@ def members(facts: ClusterFacts) -> Iterator[Finding]:
                 ),
                 remedy,
             )
+
+
+def sameness(facts: ClusterFacts) -> Iterator[Finding]:
+    """A group is one thing, and known wherever its topics are."""
+    for group in facts.groups.values():
+        attempts = {config.retry_max_times for config in group.configs.values()}
+        if len(attempts) > 1:
+            told = ", ".join(map(str, sorted(attempts)))
+            remedy = "`skyrocket group update {where} --retries N`"
+            yield warning(
+                "group-differs", group.name, "brokers differ in how many retries it has: {told}", remedy, told=told
+            )
+        wanted = group.members.subscriptions if group.members else ()
+        needed = {place for topic in wanted if is_of_applications(topic) for place in facts.topics.get(topic, ())}
+        for broker in facts.masters:
+            creates = broker.settings.get("autoCreateSubscriptionGroup") != "false"
+            if broker.place in needed and broker.place not in group.configs and not creates:
+                remedy = "`skyrocket group create {where}`, or autoCreateSubscriptionGroup=true"
+                what = "{place} does not know it and creates no groups: messages there are not consumed"
+                yield error("group-missing", group.name, what, remedy, place=broker.place)
 
 
 def sharing(facts: ClusterFacts) -> Iterator[Finding]:
@@ -209,4 +232,10 @@ def failures(facts: ClusterFacts) -> Iterator[Finding]:
             )
 
 
-CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (members, sharing, progress, failures)
+CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (
+    members,
+    sameness,
+    sharing,
+    progress,
+    failures,
+)

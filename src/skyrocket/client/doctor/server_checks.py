@@ -16,6 +16,8 @@ _TIMER_SECONDS: Final = 10
 _WAIT_MS: Final = 200
 _HOUR_MS: Final = 3_600_000
 _DEFAULT_PASSWORDS: Final = frozenset({"12345678", "rocketmq", "password", "admin", "123456"})
+# What a slave does by itself or will do as a master; the rest may well differ.
+_SHARED_SETTINGS: Final = ("fileReservedTime", "deleteWhen", "messageDelayLevel", "maxMessageSize")
 _RUNTIME: Final = re.compile(r"(\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds")
 
 
@@ -47,6 +49,19 @@ def name_servers(facts: ClusterFacts) -> Iterator[Finding]:
     if known and not everywhere:
         remedy = "start a broker with namesrvAddr set to these name servers"
         yield error("no-brokers", ", ".join(known), "no broker is registered", remedy)
+
+
+def twins(facts: ClusterFacts) -> Iterator[Finding]:
+    """A name and an id belong to one process: of two, name servers tell the one that registered last."""
+    places: dict[tuple[str, int], set[str]] = {}
+    for broker in facts.brokers:
+        places.setdefault((broker.place.broker_name, broker.place.broker_id), set()).add(broker.place.address)
+    for (name, number), addresses in sorted(places.items()):
+        if len(addresses) > 1:
+            told = ", ".join(sorted(addresses))
+            remedy = "give one of them another brokerName or brokerId; if only its address changed, wait two minutes"
+            what = "id {number} is at {told}: clients find now one, now the other"
+            yield error("broker-twice", name, what, remedy, number=number, told=told)
 
 
 def reachable(facts: ClusterFacts) -> Iterator[Finding]:
@@ -155,6 +170,22 @@ def replication(facts: ClusterFacts) -> Iterator[Finding]:
                 )
 
 
+def slaves(facts: ClusterFacts) -> Iterator[Finding]:
+    """A slave that takes over should keep the promises of its master."""
+    of_masters = {broker.place.broker_name: broker for broker in facts.answering if broker.place.is_master}
+    for broker in facts.answering:
+        master = of_masters.get(broker.place.broker_name)
+        if master is None or broker.place.is_master:
+            continue
+        for key in _SHARED_SETTINGS:
+            ours, theirs = broker.settings.get(key), master.settings.get(key)
+            if ours is not None and theirs is not None and ours != theirs:
+                remedy = "`skyrocket config set {key}={theirs} --broker {address}`, or change the master"
+                what = "{key} is {ours}, and {theirs} at its master"
+                values = {"key": key, "ours": ours, "theirs": theirs, "address": broker.place.address}
+                yield warning("slave-settings-differ", broker.place, what, remedy, **values)
+
+
 def load(facts: ClusterFacts) -> Iterator[Finding]:
     """Requests and timers that wait."""
     for broker in facts.answering:
@@ -162,6 +193,11 @@ def load(facts: ClusterFacts) -> Iterator[Finding]:
         if waits > _WAIT_MS:
             remedy = "send more slowly, add brokers, or look at its disk"
             yield warning("overloaded", broker.place, "sends wait {waits:.0f} ms for their turn", remedy, waits=waits)
+        unseen = broker.number("dispatchBehindBytes")
+        if unseen > _BEHIND_BYTES:
+            what = "its queues are {unseen:,.0f} bytes behind its log"
+            remedy = "look at its disk and its load: consumers get what is stored only once its queues have it"
+            yield warning("queues-behind", broker.place, what, remedy, unseen=unseen)
         behind = broker.number("timerReadBehind")
         if behind > _TIMER_SECONDS:
             remedy = "look at its disk and its load: delayed messages come late"
@@ -237,10 +273,12 @@ def transactions(facts: ClusterFacts) -> Iterator[Finding]:
 
 CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (
     name_servers,
+    twins,
     reachable,
     masters,
     disks,
     replication,
+    slaves,
     load,
     clocks,
     settings,

@@ -7,7 +7,11 @@ from skyrocket.client.doctor.facts import ClusterFacts
 from skyrocket.client.doctor.finding import Finding, error, note, warning
 from skyrocket.client.doctor.gathering import is_of_applications
 from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
+from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.model.words import said_of
+
+PERM_BOTH: Final = PERM_READ | PERM_WRITE
+_TYPE: Final = "message.type"
 
 
 def routes(facts: ClusterFacts) -> Iterator[Finding]:
@@ -47,6 +51,36 @@ def permissions(facts: ClusterFacts) -> Iterator[Finding]:
                 yield error("topic-not-readable", topic, what, remedy, shown=shown, place=place)
 
 
+def retry_topics(facts: ClusterFacts) -> Iterator[Finding]:
+    """What a group could not consume is written there, and read again."""
+    for topic, configs in facts.topics.items():
+        if not topic.startswith(RETRY_PREFIX):
+            continue
+        group = topic.removeprefix(RETRY_PREFIX)
+        for place, config in configs.items():
+            if config.permission & PERM_BOTH != PERM_BOTH:
+                shown = permission_text(config.permission)
+                what = "perm of its retry topic is {shown} at {place}: what fails there is not tried again"
+                remedy = "`skyrocket topic update {topic} --perm RW`"
+                yield error("retry-topic-closed", group, what, remedy, shown=shown, place=place, topic=topic)
+
+
+def sameness(facts: ClusterFacts) -> Iterator[Finding]:
+    """A topic is one thing, on however many brokers."""
+    for topic, configs in facts.topics.items():
+        if not is_of_applications(topic):
+            continue
+        if len({config.ordered for config in configs.values()}) > 1:
+            at = ", ".join(str(place) for place, config in configs.items() if config.ordered)
+            remedy = "`skyrocket topic update {where} --ordered` (or --no-ordered)"
+            yield warning("topic-differs", topic, "it is ordered at {at} alone", remedy, at=at)
+        types = {config.attributes[_TYPE] for config in configs.values() if _TYPE in config.attributes}
+        if len(types) > 1:
+            remedy = "`skyrocket topic update {where} --type …`: brokers refuse messages of another type"
+            what = "brokers have it with the types {types}"
+            yield warning("topic-differs", topic, what, remedy, types=", ".join(sorted(types)))
+
+
 def queues(facts: ClusterFacts) -> Iterator[Finding]:
     """Numbers that do not fit together."""
     several = len({broker.place.broker_name for broker in facts.masters}) > 1
@@ -72,4 +106,10 @@ def queues(facts: ClusterFacts) -> Iterator[Finding]:
             )
 
 
-CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (routes, permissions, queues)
+CHECKS: Final[tuple[Callable[[ClusterFacts], Iterator[Finding]], ...]] = (
+    routes,
+    permissions,
+    retry_topics,
+    sameness,
+    queues,
+)

@@ -176,6 +176,12 @@ def route(*queues: QueueData) -> Plant:
     return lambda facts: replace(facts, routes={"Orders": TopicRoute((), queues)})
 
 
+def slave_keeping(hours: str) -> Plant:
+    place = A._replace(broker_id=1, address="10.0.0.4:10911")
+    slave = replace(_broker(place), settings={"fileReservedTime": hours})
+    return lambda facts: replace(facts, brokers=(*facts.brokers, slave))
+
+
 SLAVE = BrokerPlace("C", "broker-c", 1, "10.0.0.3:10911")
 HALF = OpenTransaction("broker-a", "t", "Orders", "Shop", (), 20 * 60_000, 9, 1)
 
@@ -241,6 +247,38 @@ ILLNESSES: list[tuple[str, Plant]] = [
                 )
             }
         ),
+    ),
+    ("broker-twice", lambda f: replace(f, brokers=(*f.brokers, _broker(A._replace(address="10.0.0.9:1"))))),
+    ("slave-settings-differ", slave_keeping("12")),
+    ("queues-behind", runtime(dispatchBehindBytes=str(1 << 30))),
+    (
+        "retry-topic-closed",
+        lambda f: replace(f, topics={**f.topics, "%RETRY%Billing": {A: TopicConfig("%RETRY%Billing", 1, 1, 4)}}),
+    ),
+    ("topic-differs", topic(ordered=True)),
+    (
+        "topic-differs",
+        lambda f: replace(
+            f,
+            topics={
+                "Orders": {
+                    place: replace(f.topics["Orders"][place], attributes={"message.type": kind})
+                    for place, kind in ((A, "FIFO"), (B, "NORMAL"))
+                }
+            },
+        ),
+    ),
+    (
+        "group-disabled",
+        group(configs={A: SubscriptionGroup("Billing", may_consume=False), B: SubscriptionGroup("Billing")}),
+    ),
+    (
+        "group-differs",
+        group(configs={A: SubscriptionGroup("Billing", retry_max_times=3), B: SubscriptionGroup("Billing")}),
+    ),
+    (
+        "group-missing",
+        lambda f: group(configs={B: SubscriptionGroup("Billing")})(setting(autoCreateSubscriptionGroup="false")(f)),
     ),
     ("dead-letters", dead_letters),
     ("retries-waiting", retries),
