@@ -1,7 +1,6 @@
 """The application: endpoints, what is followed live, the pages and their files."""
 
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -64,8 +63,8 @@ def _follow(answering: Answering, parts: Parts, routes: list[Route]) -> Handler:
     by_path = {each.path: each for each in followed}
 
     async def follow(request: Request) -> Response:
-        wanted = urlsplit(request.query_params.get("of", ""))
-        scope: Scope = {**request.scope, "path": wanted.path, "query_string": wanted.query.encode(), "path_params": {}}
+        path, _, query = request.query_params.get("of", "").partition("#")[0].partition("?")
+        scope: Scope = {**request.scope, "path": path, "query_string": query.encode(), "path_params": {}}
         try:
             parts.streams.check()
             for route in routes:
