@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from skyrocket.clock import Clock, SystemClock
 from skyrocket.config.sections import StoreConfig
 from skyrocket.fastjson import Dialect
 from skyrocket.format.compression import plain_body
@@ -27,10 +28,18 @@ BORN_PORT = 50000
 
 
 @contextmanager
-def opened(path: Path, config: StoreConfig, batch_topics: Container[str] = ()) -> Iterator[MessageStore]:
+def opened(
+    path: Path, config: StoreConfig, batch_topics: Container[str] = (), clock: Clock | None = None
+) -> Iterator[MessageStore]:
     """A store that is closed cleanly at the end of the block."""
     store_host = Host(b"\x7f\x00\x00\x01", STORE_PORT)
-    store = MessageStore(path, config, store_host=store_host, is_batch_topic=lambda topic: topic in batch_topics)
+    store = MessageStore(
+        path,
+        config,
+        clock=clock or SystemClock(),
+        store_host=store_host,
+        is_batch_topic=lambda topic: topic in batch_topics,
+    )
     store.open()
     try:
         yield store

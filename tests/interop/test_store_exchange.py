@@ -1,5 +1,6 @@
 """Our store and Apache RocketMQ's on the same files, in every order: nothing acknowledged by either is lost."""
 
+import itertools
 import json
 import os
 import random
@@ -15,6 +16,7 @@ import pytest
 
 from skyrocket.errors import CorruptFile, StoreLocked
 from skyrocket.format.java_hash import java_hash
+from skyrocket.testing.clock import FakeClock
 from tests.interop.apache import Apache
 from tests.interop.our_store import expected_line, found_lines, opened, put_all, query_offsets, read_everything
 from tests.interop.rocketmq_store import (
@@ -30,6 +32,7 @@ from tests.interop.rocketmq_store import (
 )
 from tests.interop.samples import DELAYED_TOPIC, SMALL_FILES, queries_for, samples, samples_for_rocketmq
 from tests.interop.writer import WRITER_MESSAGES
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.interop
 
@@ -82,16 +85,21 @@ def test_queues_and_index_built_by_us_equal_those_that_rocketmq_builds_from_the_
     assert built_by_us.query_results == built_by_rocketmq.query_results
 
 
-def test_we_find_the_same_offset_for_a_time_as_rocketmq(path: Path, apache_of_version: Callable[[str], Apache]) -> None:
+@pytest.mark.parametrize("steps_ms", [(1,), (0, 0, 0, 5), (0, 1, 7), (3, -2)], ids=str)
+def test_we_find_the_same_offset_for_a_time_as_rocketmq(
+    path: Path, apache_of_version: Callable[[str], Apache], steps_ms: tuple[int, ...]
+) -> None:
     apache = apache_of_version("5.4.0")  # 4.9 answers with the nearest message instead
-    with opened(path, SMALL_FILES) as store:
+    clock = FakeClock(time.time_ns() // 1_000_000 - 60_000)
+    with opened(path, SMALL_FILES, clock=clock) as store:
         stored = []
-        for draft in samples(apache.version, count=100):
+        for draft, step_ms in zip(samples(apache.version, count=100), itertools.cycle(steps_ms), strict=False):
             stored += put_all(store, [draft])
-            time.sleep(0.001)
+            clock.set(clock.now_ms() + step_ms)
         moments = sorted({line["storeTimestamp"] + shift for line in stored for shift in (-1, 0, 1)})
         queues = sorted({(line["topic"], line["queueId"]) for line in stored})
-        store.dispatch()
+        # One dispatch does nothing while the store's own thread has the queues.
+        wait_until(lambda: store.dispatch() == 0 and not store.dispatch_lag_bytes)
         ours = [[[time_ms, store.offset_by_time(*queue, time_ms)] for time_ms in moments] for queue in queues]
 
     times = [{"topic": topic, "queueId": queue_id, "timestamps": moments} for topic, queue_id in queues]
