@@ -74,29 +74,30 @@ class Ahead:
 
     def place(self, offset: int) -> int:
         """Where the record of a queue offset begins in the log."""
-        return self.file.start_offset + int(self.places[offset - self.first])
+        return self.file.start_offset + self.places.item(offset - self.first)
 
     def records(self, offset: int, count: int, most_bytes: int) -> Records | None:
         """So many records from a queue offset on; None when there are not so many, or they are too large."""
         if offset + count > self.end:
             return None
         begin = offset - self.first
-        places, sizes = self.places[begin : begin + count], self.sizes[begin : begin + count]
-        size = int(sizes.sum()) if self.alike is None else self.record_size * count
+        after = begin + count
+        size = self.record_size * count if self.alike is not None else int(self.sizes[begin:after].sum())
         if size > most_bytes:
             return None
-        file, start, end = self.file, int(places[0]), int(places[-1] + sizes[-1])
-        if end - start == size:  # neighbours in the log
-            slices = [file.view[start:end]]
-        elif size >= COPY_BELOW:
-            view = file.view
-            slices = [view[at : at + size] for at, size in zip(places.tolist(), sizes.tolist(), strict=True)]
-        elif self.alike is not None:
-            slices = [memoryview(self.alike[places].tobytes())]
-        else:
+        file, start = self.file, self.places.item(begin)
+        if self.places.item(after - 1) + self.sizes.item(after - 1) - start == size:  # neighbours in the log
+            return Records([file.view[start : start + size]], size)
+        places = self.places[begin:after]
+        if size < COPY_BELOW and self.alike is not None:
+            return Records([memoryview(self.alike[places].tobytes())], size)
+        pairs = zip(places.tolist(), self.sizes[begin:after].tolist(), strict=True)
+        if size < COPY_BELOW:
             log = file.map
-            pieces = [log[at : at + size] for at, size in zip(places.tolist(), sizes.tolist(), strict=True)]
-            slices = [memoryview(b"".join(pieces))]
+            slices = [memoryview(b"".join([log[at : at + each] for at, each in pairs]))]
+        else:
+            view = file.view
+            slices = [view[at : at + each] for at, each in pairs]
         return Records(slices, size)
 
 
