@@ -152,7 +152,7 @@ async def test_reading_of_a_topic_is_paused_and_resumed_by_keys_alone() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "link"), [("/", "broker-b"), ("/groups/billing", "Move")])
+@pytest.mark.parametrize(("page", "link"), [("/", "broker-b"), ("/topics", "Orders"), ("/groups/billing", "Move")])
 async def test_the_focus_stays_where_it_is_when_new_data_is_drawn(page: str, link: str) -> None:
     async with looking(orders=3) as (_, browser):
 

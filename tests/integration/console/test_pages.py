@@ -10,6 +10,7 @@ from skyrocket.client import Message
 from skyrocket.console.alerts.rules import Rule
 from tests.integration.console.browser import Browser, browser_at, require_chromium
 from tests.integration.console.shop import INJECTION, Shop, shop
+from tests.waiting import wait_until
 
 PAGES = (
     "/",
@@ -89,6 +90,27 @@ async def test_every_page_has_an_address_and_shows_its_data_without_complaint_in
             browser.open("/groups/billing")
             browser.sees("积压")
             assert browser.complaints() == []
+
+        await asyncio.to_thread(look)
+
+
+@pytest.mark.slow
+async def test_ages_grow_on_a_page_whose_data_do_not_change() -> None:
+    age = """
+        const rows = [...document.querySelectorAll("#main tr")];
+        return rows.find((row) => row.textContent.startsWith("Orders")).cells[7].textContent;
+    """
+    async with looking(orders=3) as (_, browser):
+
+        def grows() -> None:
+            shown = browser.driver.execute_script(age)
+            wait_until(lambda: browser.driver.execute_script(age) != shown, f"it says another age than {shown}")
+
+        def look() -> None:
+            browser.open("/topics")
+            browser.sees("ago", "#main table")
+            for _ in range(3):  # the first looks may bring news: rates that end
+                grows()
 
         await asyncio.to_thread(look)
 

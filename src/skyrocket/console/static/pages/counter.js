@@ -12,7 +12,10 @@ export function show(root, context) {
   let shown = 0;
   let speed = 0;
   let at = 0;
+  let updated = 0;
   context.onLeave(follow("/api/overview", (answer) => {
+    if (answer.updated_ms === updated) return; // drawn again: it would count the same messages twice
+    updated = answer.updated_ms;
     shown = answer.in_today;
     speed = answer.in_per_second;
     at = performance.now();
