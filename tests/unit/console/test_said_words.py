@@ -1,4 +1,4 @@
-"""What the server says on the pages: every template of a finding or a refusal has a Chinese one of the same values."""
+"""What the server says on the pages: every template of a finding, a refusal or a change made has a Chinese one."""
 
 import ast
 import re
@@ -82,7 +82,13 @@ def _of_findings(path: Path) -> Iterator[str]:
 
 def _of_refusals(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _called(node) in REFUSALS | {"said"} and node.args:
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        if _called(node) == "said_of" and isinstance(node.args[2], ast.Constant):
+            yield str(node.args[2].value)
+        elif _called(node) == "Done" and isinstance(node.args[0], ast.Constant | ast.JoinedStr):
+            raise AssertionError(f"line {node.lineno}: {ast.unparse(node)} cannot be translated; give a template")
+        elif _called(node) in REFUSALS | {"said"}:
             if isinstance(node.args[0], ast.Constant):
                 template = str(node.args[0].value)
                 assert _fields(template) == {each.arg for each in node.keywords}, f"line {node.lineno}: {template}"
@@ -113,12 +119,14 @@ def _all_templates() -> set[str]:
     return _known_by(found) | {told(by_broker).phrase.template}
 
 
-def test_every_finding_and_refusal_has_a_chinese_template() -> None:
+def test_every_finding_refusal_and_change_that_was_made_has_a_chinese_template() -> None:
     templates = _all_templates()
     assert {
         "{n} messages wait and no client runs",
         "stop some, or give the topic more queues",
         "log in first: changes, and accounts, are not for everybody",
+        "topic {name} was changed on {brokers}",
+        "{n} messages were sent again",
         "{kind} {name} contains {wrong}: only letters, digits and % | _ - are allowed",
     } <= templates
     assert templates - SAID.keys() == set()
@@ -137,6 +145,8 @@ def test_an_f_string_where_a_template_should_be_is_found() -> None:
         list(_of_refusals(ast.parse('raise BadInput(f"there is no rule {rule}")')))
     with pytest.raises(AssertionError, match=r"line 1.*cannot be translated"):
         list(_sentences(ast.parse('what = f"its timer is {behind} s behind"')))
+    with pytest.raises(AssertionError, match=r"line 1.*cannot be translated"):
+        list(_of_refusals(ast.parse('return Done(f"topic {topic} was deleted")')))
 
 
 def test_a_refusal_without_one_of_its_values_is_found() -> None:

@@ -11,7 +11,9 @@ from skyrocket.client.core.errors import BrokerRefused, ClientError, TooOld
 from skyrocket.client.core.names import wrap
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
-from skyrocket.model.words import counted
+from skyrocket.console.telling.counts import brokers
+from skyrocket.console.telling.told_error import told
+from skyrocket.model.words import Phrase, said
 
 family = Family("Access")
 
@@ -47,6 +49,7 @@ class AccessPage:
     users: list[UserRow]
     rights: list[RightRow]
     trouble: str
+    trouble_phrase: Phrase | None = None  # for who says it in another language
 
 
 @family.get("/api/access", secret=True)
@@ -57,7 +60,8 @@ async def access(call: Call) -> AccessPage:
     except BrokerRefused:
         raise
     except ClientError as error:  # brokers that keep no users say how to get some
-        return AccessPage([], [], str(error))
+        why = told(error)
+        return AccessPage([], [], why.error, why.phrase)
     known: dict[str, UserRow] = {}
     for place, of_broker in users.items():
         for user in of_broker:
@@ -89,6 +93,7 @@ class RightsOfTopic:
 
     rights: list[RightRow]
     trouble: str
+    trouble_phrase: Phrase | None = None  # for who says it in another language
 
 
 @family.get("/api/access/topics/{topic}", secret=True)
@@ -97,14 +102,19 @@ async def rights_of_topic(call: Call) -> RightsOfTopic:
     resource = f"Topic:{wrap(call.parts.settings.client.effective_namespace(), call.path['topic'])}"
     try:
         rights = await call.admin.rights()
-    except TooOld as error:  # RocketMQ 4 keeps accounts in a file
-        return RightsOfTopic([], str(error))
-    except BrokerRefused:
-        raise
+    except BrokerRefused as error:
+        if not isinstance(error, TooOld):  # RocketMQ 4 keeps accounts in a file
+            raise
+        return _no_rights(error)
     except ClientError as error:  # as above
-        return RightsOfTopic([], str(error))
+        return _no_rights(error)
     lines = {right for of_broker in rights.values() for acl in of_broker for right in rights_in(acl)}
     return RightsOfTopic(_rows(right for right in lines if _names(right, resource)), "")
+
+
+def _no_rights(error: ClientError) -> RightsOfTopic:
+    why = told(error)
+    return RightsOfTopic([], why.error, why.phrase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +130,7 @@ class NewUser:
 async def create_user(call: Call, wanted: NewUser) -> Done:
     """Create a user on all brokers."""
     places = await call.admin.create_user(wanted.name, wanted.password, user_type=wanted.kind)
-    return Done(f"user {wanted.name} was created on {counted(len(places), 'broker')}")
+    return Done(said("user {name} was created on {brokers}", name=wanted.name, brokers=brokers(places)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +149,7 @@ async def change_user(call: Call, wanted: UserWanted) -> Done:
     call.before = await _user(call, name)
     await call.admin.update_user(name, password=wanted.password, user_type=wanted.kind, status=wanted.status)
     call.after = await _user(call, name)
-    return Done(f"user {name} was changed")
+    return Done(said("user {name} was changed", name=name))
 
 
 async def _user(call: Call, name: str) -> dict[str, str] | None:
@@ -156,7 +166,7 @@ async def delete_user(call: Call) -> Done:
     """Remove a user from all brokers."""
     call.before = await _user(call, call.path["name"])
     await call.admin.delete_user(call.path["name"])
-    return Done(f"user {call.path['name']} was removed")
+    return Done(said("user {name} was removed", name=call.path["name"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +192,7 @@ async def give_right(call: Call, wanted: NewRight) -> Done:
     change = call.admin.update_rights if wanted.subject in known else call.admin.create_rights
     places = await change([right])
     call.after = await _rights_of(call, wanted.subject, wanted.resource)
-    return Done(f"{wanted.subject} has the right on {counted(len(places), 'broker')}")
+    return Done(said("{subject} has the right on {brokers}", subject=wanted.subject, brokers=brokers(places)))
 
 
 async def _rights_of(call: Call, subject: str, resource: str | None) -> list[RightRow]:
@@ -210,7 +220,7 @@ async def take_right(call: Call, wanted: RightGone) -> Done:
     """Take rights from a subject."""
     call.before = await _rights_of(call, wanted.subject, wanted.resource)
     await call.admin.delete_rights(wanted.subject, wanted.resource)
-    return Done(f"rights of {wanted.subject} were removed")
+    return Done(said("rights of {subject} were removed", subject=wanted.subject))
 
 
 @dataclass(frozen=True, slots=True)

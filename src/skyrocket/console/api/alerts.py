@@ -9,7 +9,7 @@ from skyrocket.console.alerts.rules import KINDS, Kind, Rule
 from skyrocket.console.alerts.watcher import Firing
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
-from skyrocket.model.words import counted
+from skyrocket.model.words import said, said_of
 
 family = Family("Alerts")
 
@@ -64,7 +64,7 @@ async def put_rule(call: Call, wanted: RuleWanted) -> Done:
         raise BadInput("there are {limit} rules already: remove some", limit=_MOST_RULES)
     await watcher.keep([*others, rule])
     call.after = rule
-    return Done(f"rule {name} is watched")
+    return Done(said("rule {rule} is watched", rule=name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,13 @@ async def mute(call: Call, wanted: MuteWanted) -> Done:
         raise BadInput("{limit} mutes are there already: end some, or mute a whole rule", limit=_MOST_MUTES)
     await watcher.keep_mutes(mutes)
     call.after = [each for each in mutes if each.rule == rule.id]
-    what = f"rule {rule.id}" if wanted.name == WHOLE_RULE else f"{wanted.name} of rule {rule.id}"
-    return Done(
-        f"{what} is muted for {counted(wanted.minutes, 'minute')}" if wanted.minutes else f"{what} is told again"
-    )
+    what = said("rule {rule}", rule=rule.id)
+    if wanted.name != WHOLE_RULE:
+        what = said("{name} of rule {rule}", name=wanted.name, rule=rule.id)
+    if not wanted.minutes:
+        return Done(said("{what} is told again", what=what))
+    minutes = said_of(wanted.minutes, "{n:,} minute", "{n:,} minutes")
+    return Done(said("{what} is muted for {minutes}", what=what, minutes=minutes))
 
 
 @family.delete("/api/alerts/rules/{rule}")
@@ -106,7 +109,7 @@ async def delete_rule(call: Call) -> Done:
     rule = _rule(call)
     call.before = rule
     await call.parts.watcher.keep([each for each in call.parts.watcher.rules if each is not rule])
-    return Done(f"rule {rule.id} was removed")
+    return Done(said("rule {rule} was removed", rule=rule.id))
 
 
 def _rule(call: Call) -> Rule:

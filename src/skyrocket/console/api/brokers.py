@@ -12,7 +12,7 @@ from skyrocket.console.api.topics import Difference, Differences
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.errors import SkyrocketError
-from skyrocket.model.words import counted
+from skyrocket.model.words import said, said_of
 from skyrocket.protocol.bodies.replication import HaStatus
 
 family = Family("Cluster")
@@ -197,7 +197,10 @@ async def change_settings(call: Call, wanted: SettingsWanted) -> Done:
         raise BadInput(
             "the broker took the request and did not change {names}: look at its log", names=", ".join(unkept)
         )
-    return Done(f"{', '.join(each.key for each in changes) or 'nothing'} was changed at {state.broker}")
+    if not changes:
+        return Done(said("nothing was changed at {broker}", broker=state.broker))
+    names = ", ".join(each.key for each in changes)
+    return Done(said("{names} was changed at {broker}", names=names, broker=state.broker))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,5 +216,7 @@ async def writing(call: Call, wanted: WritingWanted) -> Done:
     """Wipe or give back the write permission of a broker at the name servers: to empty it before it is stopped."""
     change = call.admin.add_write_permission if wanted.allowed else call.admin.wipe_write_permission
     counts = await change(wanted.broker)
-    verb = "may be written to" if wanted.allowed else "is not written to any more"
-    return Done(f"{wanted.broker} {verb}: {counted(max(counts.values(), default=0), 'topic')}")
+    topics = said_of(max(counts.values(), default=0), "{n:,} topic", "{n:,} topics")
+    if wanted.allowed:
+        return Done(said("{broker} may be written to: {topics}", broker=wanted.broker, topics=topics))
+    return Done(said("{broker} is not written to any more: {topics}", broker=wanted.broker, topics=topics))

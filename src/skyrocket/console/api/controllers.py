@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.controllers import ControllersView
+from skyrocket.model.words import said
 
 family = Family("Cluster")
 
@@ -42,6 +43,6 @@ async def elect(call: Call, wanted: ElectWanted) -> Done:
     finally:
         call.parts.controllers.forget()
     return Done(
-        f"replica {wanted.broker_id} is master of {wanted.broker} now",
+        said("replica {broker_id} is master of {broker} now", broker_id=wanted.broker_id, broker=wanted.broker),
         {"address": header.master_address or "", "epoch": str(header.master_epoch)},
     )

@@ -7,6 +7,7 @@ from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.topics import GroupOfTopic, groups_of
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.copies import Copy, CopyOrder
+from skyrocket.model.words import said
 
 family = Family("Topics")
 
@@ -129,7 +130,14 @@ async def stop_copy(call: Call) -> Done:
             "copy {number} was begun by another account: that one, or the operator, may stop it", number=copy.id
         )
     await call.parts.copies.stop(copy.id)
-    return Done(f"copy {copy.id} has ended after {copy.copied} of {copy.messages} messages")
+    return Done(
+        said(
+            "copy {number} has ended after {copied} of {messages} messages",
+            number=copy.id,
+            copied=copy.copied,
+            messages=copy.messages,
+        )
+    )
 
 
 def _found(call: Call) -> Copy:

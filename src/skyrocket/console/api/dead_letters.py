@@ -17,7 +17,7 @@ from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.message_rows import FullMessage, full_of
 from skyrocket.errors import DataError
 from skyrocket.model.topic import DLQ_PREFIX
-from skyrocket.model.words import counted
+from skyrocket.model.words import said_of
 from skyrocket.schemas.catalog import Decoded
 
 family = Family("Dead letters")
@@ -219,7 +219,7 @@ async def resend(call: Call, wanted: ResendWanted) -> Done:
         to_topic=wanted.to_topic,
         rate=wanted.per_second,
     )
-    return Done(f"{counted(len(receipts), 'message was', 'messages were')} sent again")
+    return Done(said_of(len(receipts), "{n:,} message was sent again", "{n:,} messages were sent again"))
 
 
 @family.post("/api/dead-letters/{group}/purge")
@@ -227,7 +227,9 @@ async def purge(call: Call) -> Done:
     """Delete all dead letters of a group, for ever."""
     group = call.path["group"]
     gone = await call.admin.purge_dead_letters(group)
-    return Done(f"{counted(gone, 'dead letter')} of {group} {'is' if gone == 1 else 'are'} gone")
+    return Done(
+        said_of(gone, "{n:,} dead letter of {group} is gone", "{n:,} dead letters of {group} are gone", group=group)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from skyrocket.client.admin.admin import Admin
 from skyrocket.console.core.parts import Parts
 from skyrocket.console.login.accounts import Actor
 from skyrocket.console.login.sessions import Session
+from skyrocket.model.words import Phrase, phrase_of
 
 H = TypeVar("H", bound=Callable[..., Awaitable[Any]])
 
@@ -55,6 +56,10 @@ class Done:
 
     done: str  # what, in words
     details: dict[str, str] = field(default_factory=dict)
+    phrase: Phrase = field(init=False)  # what the words are made of, for who says them in another language
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "phrase", phrase_of(self.done))
 
 
 @dataclass(frozen=True, slots=True)

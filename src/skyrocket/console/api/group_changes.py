@@ -7,9 +7,10 @@ from skyrocket.client.admin.group_admin import GroupChange
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.topics import Difference, Differences
 from skyrocket.console.api.values import BadInput
+from skyrocket.console.telling.counts import brokers
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
-from skyrocket.model.words import counted
+from skyrocket.model.words import said, said_of
 
 family = Family("Groups")
 
@@ -39,7 +40,7 @@ async def create_group(call: Call, wanted: NewGroup) -> Done:
         retry_max_times=wanted.retry_max_times,
     )
     await call.admin.create_group(config, cluster=wanted.cluster)
-    return Done(f"group {wanted.name} was created")
+    return Done(said("group {name} was created", name=wanted.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ async def change_group(call: Call, wanted: GroupWanted) -> Done:
     call.before = {f"{each.broker} {each.field}": each.before for each in differences}
     call.after = {f"{each.broker} {each.field}": each.after for each in differences}
     await call.admin.apply_group_changes(changes)
-    return Done(f"group {call.path['group']} was changed on {counted(len(changes), 'broker')}")
+    return Done(said("group {name} was changed on {brokers}", name=call.path["group"], brokers=brokers(changes)))
 
 
 def _differences(changes: list[GroupChange], wanted: GroupWanted) -> list[Difference]:
@@ -92,7 +93,7 @@ async def delete_group(call: Call) -> Done:
     name = call.path["group"]
     await call.admin.group_configs(name)
     await call.admin.delete_group(name, with_offsets=True)
-    return Done(f"group {name} was deleted")
+    return Done(said("group {name} was deleted", name=name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,12 @@ async def reset(call: Call, wanted: ResetWanted) -> Done:
     else:
         moved = await call.admin.move_to_offset(name, wanted.topic, offset)
     return Done(
-        f"group {name} goes on elsewhere in {counted(len(moved), 'queue')} of {wanted.topic}",
+        said(
+            "group {name} goes on elsewhere in {queues} of {topic}",
+            name=name,
+            queues=said_of(len(moved), "{n:,} queue", "{n:,} queues"),
+            topic=wanted.topic,
+        ),
         {f"{queue.broker_name}:{queue.queue_id}": str(offset) for queue, offset in moved.items()},
     )
 
@@ -204,7 +210,14 @@ async def move_queue(call: Call, wanted: QueueMoveWanted) -> Done:
     call.before = {"offset": await call.admin.committed(call.path["group"], queue)}
     call.after = {"offset": wanted.offset}
     await call.admin.move_queue(call.path["group"], queue, wanted.offset)
-    return Done(f"queue {wanted.queue} at {wanted.broker} goes on with offset {wanted.offset}")
+    return Done(
+        said(
+            "queue {queue} at {broker} goes on with offset {offset}",
+            queue=wanted.queue,
+            broker=wanted.broker,
+            offset=wanted.offset,
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +232,14 @@ class CloneWanted:
 async def clone(call: Call, wanted: CloneWanted) -> Done:
     """Let another group go on in a topic where this one is."""
     await call.admin.clone_offsets(call.path["group"], wanted.target, wanted.topic)
-    return Done(f"group {wanted.target} goes on in {wanted.topic} where {call.path['group']} is")
+    return Done(
+        said(
+            "group {target} goes on in {topic} where {group} is",
+            target=wanted.target,
+            topic=wanted.topic,
+            group=call.path["group"],
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,4 +254,6 @@ class ReadingWanted:
 async def reading(call: Call, wanted: ReadingWanted) -> Done:
     """Pause or resume a group in one topic; brokers refuse its pulls meanwhile."""
     await call.admin.forbid_reading(call.path["group"], wanted.topic, forbidden=not wanted.allowed)
-    return Done(f"group {call.path['group']} {'reads' if wanted.allowed else 'no longer reads'} {wanted.topic}")
+    if wanted.allowed:
+        return Done(said("group {group} reads {topic}", group=call.path["group"], topic=wanted.topic))
+    return Done(said("group {group} no longer reads {topic}", group=call.path["group"], topic=wanted.topic))

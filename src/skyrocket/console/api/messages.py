@@ -18,6 +18,7 @@ from skyrocket.console.live.tail import TailWanted, tail
 from skyrocket.errors import DataError
 from skyrocket.format.message_id import host_text, parse_offset_message_id
 from skyrocket.model.message_queue import MessageQueue
+from skyrocket.model.words import said
 from skyrocket.schemas.catalog import Decoded
 
 family = Family("Messages")
@@ -229,7 +230,15 @@ async def deliver(call: Call, wanted: Delivery) -> Done:
     """Hand a message to one client of a group now; offsets do not change. Only push consumers take it."""
     answer = await call.admin.consume_directly(wanted.group, wanted.client_id, await _message(call))
     result = {"result": answer.result or "", "remark": answer.remark or "", "ms": str(answer.spent_ms)}
-    return Done(f"{wanted.client_id} answered {answer.result} after {answer.spent_ms} ms", result)
+    return Done(
+        said(
+            "{client_id} answered {result} after {ms} ms",
+            client_id=wanted.client_id,
+            result=answer.result,
+            ms=answer.spent_ms,
+        ),
+        result,
+    )
 
 
 @family.get("/api/topics/{topic}/tail")

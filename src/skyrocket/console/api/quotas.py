@@ -5,8 +5,10 @@ from typing import Literal
 
 from skyrocket.client.core.errors import NotOffered
 from skyrocket.console.api.endpoint import Call, Done, Family
-from skyrocket.model.quota import ACCOUNT, NAMESPACE, shown
-from skyrocket.model.words import counted
+from skyrocket.console.telling.counts import brokers
+from skyrocket.console.telling.told_error import told
+from skyrocket.model.quota import ACCOUNT, NAMESPACE
+from skyrocket.model.words import Phrase, Said, said
 
 family = Family("Quotas")
 
@@ -30,6 +32,7 @@ class QuotaPage:
 
     quotas: list[QuotaLine]
     trouble: str
+    trouble_phrase: Phrase | None = None  # for who says it in another language
 
 
 @family.get("/api/quotas", secret=True)
@@ -38,7 +41,8 @@ async def quotas(call: Call) -> QuotaPage:
     try:
         found = await call.admin.quotas()
     except NotOffered as error:
-        return QuotaPage([], str(error))
+        why = told(error)
+        return QuotaPage([], why.error, why.phrase)
     return QuotaPage(
         [
             QuotaLine(
@@ -74,7 +78,28 @@ async def set_quota(call: Call, wanted: QuotaWanted) -> Done:
     account = wanted.name if wanted.subject == ACCOUNT else None
     namespace = wanted.name if wanted.subject == NAMESPACE else None
     places = await call.admin.set_quota({wanted.quota: wanted.limit}, account=account, namespace=namespace)
-    says = f"{wanted.quota} of {shown(wanted.subject, wanted.name)}"
     if wanted.limit is None:
-        return Done(f"{says} is not limited any more on {counted(len(places), 'broker')}")
-    return Done(f"{says} is {wanted.limit} on {counted(len(places), 'broker')}")
+        return Done(
+            said(
+                "{quota} of {subject} is not limited any more on {brokers}",
+                quota=wanted.quota,
+                subject=_subject(wanted),
+                brokers=brokers(places),
+            )
+        )
+    return Done(
+        said(
+            "{quota} of {subject} is {limit} on {brokers}",
+            quota=wanted.quota,
+            subject=_subject(wanted),
+            limit=wanted.limit,
+            brokers=brokers(places),
+        )
+    )
+
+
+def _subject(wanted: QuotaWanted) -> Said:
+    """As `shown` of model.quota has it, for every language."""
+    if wanted.subject == ACCOUNT:
+        return said("account {name}", name=wanted.name or "anonymous")
+    return said("namespace {name}", name=wanted.name) if wanted.name else said("topics without a namespace")

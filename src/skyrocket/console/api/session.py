@@ -7,6 +7,7 @@ from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.login.accounts import LoginRefused
 from skyrocket.console.login.sessions import same_secret
+from skyrocket.model.words import said
 
 family = Family("Session")
 
@@ -68,7 +69,7 @@ async def login(call: Call, wanted: Login) -> Done:
     call.parts.attempts.succeeded(call.address)
     call.parts.sessions.end(call.cookie)
     call.new_cookie, call.session = call.parts.sessions.begin(account, credentials)
-    return Done(f"logged in as {account}")
+    return Done(said("logged in as {account}", account=account))
 
 
 @family.post("/api/logout")
@@ -79,4 +80,4 @@ async def logout(call: Call) -> Done:
     credentials = None if call.session is None else call.session.credentials
     if credentials is not None and not call.parts.sessions.is_used(credentials):
         await call.parts.accounts.drop(credentials)
-    return Done("logged out")
+    return Done(said("logged out"))

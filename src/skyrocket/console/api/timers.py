@@ -6,6 +6,7 @@ from typing import Final
 from skyrocket.client.admin.waiting_messages import PendingTimer
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.cluster.view import MOST_TIMERS
+from skyrocket.model.words import said
 
 family = Family("Delayed")
 
@@ -99,4 +100,4 @@ class RecallWanted:
 async def recall(call: Call, wanted: RecallWanted) -> Done:
     """Take back a message that waits for its time."""
     await call.admin.recall(wanted.message_id)
-    return Done(f"message {wanted.message_id} was taken back")
+    return Done(said("message {message_id} was taken back", message_id=wanted.message_id))

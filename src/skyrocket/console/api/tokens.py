@@ -6,6 +6,7 @@ from typing import Final
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.login.tokens import Token, TokenRefused
+from skyrocket.model.words import said
 
 family = Family("Tokens")
 
@@ -63,7 +64,7 @@ async def take_token(call: Call) -> Done:
     if token is None:
         raise BadInput("there is no token {token_id}: /api/access/tokens lists them", token_id=call.path["token_id"])
     call.before = token
-    return Done(f"the token of {token.name} was taken back")
+    return Done(said("the token of {name} was taken back", name=token.name))
 
 
 def _check_operator(call: Call) -> None:

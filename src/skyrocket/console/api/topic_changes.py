@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.topics import differences_of
-from skyrocket.model.words import counted
+from skyrocket.console.telling.counts import brokers
+from skyrocket.model.words import said
 
 family = Family("Topics")
 
@@ -23,9 +24,12 @@ async def topic_reading(call: Call, wanted: TopicReadingWanted) -> Done:
     changes = await call.admin.reading_changes(name, allowed=wanted.allowed)
     call.before = {f"{each.broker} {each.field}": each.before for each in differences_of(changes)}
     await call.admin.apply_topic_changes(changes)
-    says = "is read again" if wanted.allowed else "is not read any more"
+    if wanted.allowed:
+        says = said("topic {name} is read again: changed on {brokers}", name=name, brokers=brokers(changes))
+    else:
+        says = said("topic {name} is not read any more: changed on {brokers}", name=name, brokers=brokers(changes))
     return Done(
-        f"topic {name} {says}: changed on {counted(len(changes), 'broker')}",
+        says,
         {f"{each.broker} {each.field}": each.after for each in differences_of(changes)},
     )
 
@@ -43,5 +47,11 @@ async def copy_settings(call: Call, wanted: NewNameWanted) -> Done:
     changes = await call.admin.copied_topic(call.path["topic"], wanted.target)
     await call.admin.apply_topic_changes(changes)
     await call.admin.check_attributes_kept(changes)
-    brokers = ", ".join(change.place.broker_name for change in changes)
-    return Done(f"topic {wanted.target} was created on {brokers} with the settings of {call.path['topic']}")
+    return Done(
+        said(
+            "topic {target} was created on {names} with the settings of {topic}",
+            target=wanted.target,
+            names=", ".join(change.place.broker_name for change in changes),
+            topic=call.path["topic"],
+        )
+    )

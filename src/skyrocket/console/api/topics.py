@@ -10,9 +10,10 @@ from skyrocket.console.api.paging import none_last, page_of
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.groups import figures as group_figures
 from skyrocket.console.cluster.topics import TopicFigures, TopicShape, kind_of
+from skyrocket.console.telling.counts import brokers
 from skyrocket.model.permission import PERM_READ, PERM_WRITE
 from skyrocket.model.topic_config import TopicConfig
-from skyrocket.model.words import counted
+from skyrocket.model.words import said
 
 family = Family("Topics")
 
@@ -292,7 +293,13 @@ async def create_topic(call: Call, wanted: NewTopic) -> Done:
         attributes=attributes,
     )
     places = await call.admin.put_topic(config, cluster=wanted.cluster, broker=wanted.broker)
-    return Done(f"topic {wanted.name} was created on {', '.join(place.broker_name for place in places)}")
+    return Done(
+        said(
+            "topic {name} was created on {names}",
+            name=wanted.name,
+            names=", ".join(place.broker_name for place in places),
+        )
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +345,7 @@ async def change_topic(call: Call, wanted: TopicWanted) -> Done:
     call.before = {f"{each.broker} {each.field}": each.before for each in differences}
     call.after = {f"{each.broker} {each.field}": each.after for each in differences}
     await call.admin.apply_topic_changes(changes)
-    return Done(f"topic {call.path['topic']} was changed on {counted(len(changes), 'broker')}")
+    return Done(said("topic {name} was changed on {brokers}", name=call.path["topic"], brokers=brokers(changes)))
 
 
 async def _changes(call: Call, wanted: TopicWanted) -> list[TopicChange]:
@@ -391,4 +398,4 @@ async def delete_topic(call: Call) -> Done:
     configs = await call.admin.topic_configs(name)  # one that is not there is not found, rather than deleted
     call.before = {place.broker_name: str(config) for place, config in configs.items()}
     await call.admin.delete_topic(name)
-    return Done(f"topic {name} was deleted")
+    return Done(said("topic {name} was deleted", name=name))

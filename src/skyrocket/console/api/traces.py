@@ -10,7 +10,7 @@ from skyrocket.console.cluster.message_search import MessageFilter, newest
 from skyrocket.console.cluster.trace_times import StageTimes, stage_times
 from skyrocket.errors import DataError
 from skyrocket.format.trace import CallBegan, CallEnded, Recalled, Sent, TraceEvent, TransactionEnded, decode_trace
-from skyrocket.model.words import counted
+from skyrocket.model.words import Phrase, Said, counted, said
 from skyrocket.remoting.errors import RemotingError
 
 family = Family("Traces")
@@ -46,6 +46,7 @@ class Trace:
 
     steps: list[Step]
     trouble: str
+    trouble_phrase: Phrase | None = None  # for who says it in another language
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class TraceTimes:
     from_ms: int | None
     to_ms: int | None
     trouble: str
+    trouble_phrase: Phrase | None = None  # for who says it in another language
 
 
 @family.get("/api/traces")
@@ -82,7 +84,8 @@ async def trace_times(call: Call, wanted: TimesWanted) -> TraceTimes:
             most=_MOST_READ,
         )
     except NoRoute:
-        return TraceTimes([], 0, None, None, _no_topic(wanted.trace_topic))
+        why = _no_topic(wanted.trace_topic)
+        return TraceTimes([], 0, None, None, why, why.phrase)
     events: list[TraceEvent] = []
     for message in found.messages:
         try:
@@ -93,8 +96,8 @@ async def trace_times(call: Call, wanted: TimesWanted) -> TraceTimes:
     return TraceTimes(stage_times(events), len(found.messages), min(times, default=None), max(times, default=None), "")
 
 
-def _no_topic(name: str) -> str:
-    return f"there is no trace topic {name}: no client of this cluster traces"
+def _no_topic(name: str) -> Said:
+    return said("there is no trace topic {name}: no client of this cluster traces", name=name)
 
 
 @family.get("/api/traces/{message_id}")
@@ -103,7 +106,8 @@ async def trace(call: Call, wanted: TraceWanted) -> Trace:
     try:
         events = await call.admin.trace(call.path["message_id"], topic=wanted.trace_topic)
     except NoRoute:
-        return Trace([], _no_topic(wanted.trace_topic))
+        why = _no_topic(wanted.trace_topic)
+        return Trace([], why, why.phrase)
     stored = await _stored(call, events)
     return Trace(sorted([*steps(events), *stored], key=lambda step: step.began_ms or 0), "")
 

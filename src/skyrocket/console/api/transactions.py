@@ -9,6 +9,7 @@ from skyrocket.client.core.errors import NotOffered
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.paging import ordered
 from skyrocket.console.api.values import BadInput
+from skyrocket.model.words import said
 
 family = Family("Transactions")
 
@@ -90,7 +91,7 @@ class CheckWanted:
 async def check_transaction(call: Call, wanted: CheckWanted) -> Done:
     """Have its producer asked now, rather than when it is its turn."""
     await call.admin.check_transaction(await _open(call, wanted))
-    return Done(f"a producer is asked about transaction {wanted.transaction_id}")
+    return Done(said("a producer is asked about transaction {transaction_id}", transaction_id=wanted.transaction_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,11 @@ class EndWanted(CheckWanted):
 @family.post("/api/transactions/end")
 async def end_transaction(call: Call, wanted: EndWanted) -> Done:
     """An operator's word in place of the producer's."""
-    await call.admin.end_transaction(await _open(call, wanted), commit=wanted.outcome == "commit")
-    return Done(f"transaction {wanted.transaction_id}: {wanted.outcome}")
+    is_commit = wanted.outcome == "commit"
+    await call.admin.end_transaction(await _open(call, wanted), commit=is_commit)
+    if is_commit:
+        return Done(said("transaction {transaction_id}: commit", transaction_id=wanted.transaction_id))
+    return Done(said("transaction {transaction_id}: rollback", transaction_id=wanted.transaction_id))
 
 
 async def _open(call: Call, wanted: CheckWanted) -> OpenTransaction:
@@ -175,5 +179,5 @@ async def resume_transaction(call: Call, wanted: ResumeWanted) -> Done:
     for each in await call.admin.given_up_transactions():
         if (each.broker_name, each.offset_message_id) == (wanted.broker, wanted.offset_message_id):
             await call.admin.resume_transaction(each)
-            return Done(f"transaction {each.transaction_id} is open again")
+            return Done(said("transaction {transaction_id} is open again", transaction_id=each.transaction_id))
     raise BadInput("it is not among the newest that were given up: look at the list again")

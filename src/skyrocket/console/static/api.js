@@ -21,6 +21,7 @@ async function ask(method, path, body) {
   }
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw new Refused(response.status, answer);
+  if (answer.done && answer.phrase) answer.done = said(answer.done, answer.phrase);
   return answer;
 }
 

@@ -4,7 +4,7 @@ import { fill, h } from "../dom.js";
 import { ago, count, moment } from "../format.js";
 import { badge, callout, confirmByName, dialog, empty, field, head, table, trouble as shownTrouble } from "../parts.js";
 import { show as reload } from "../router.js";
-import { t } from "../words.js";
+import { said, t } from "../words.js";
 
 const QUOTAS = ["sendMessagesPerSecond", "sendBytesPerSecond", "readMessagesPerSecond", "readBytesPerSecond", "connections", "newConnectionsPerSecond", "topics", "storedBytes"];
 const ACTIONS = ["All", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List"];
@@ -16,7 +16,7 @@ export async function show(root) {
   let page;
   try { page = await get("/api/access"); } catch (error) { fill(data, shownTrouble(error)); return; }
   fill(data,
-    page.trouble && callout(page.trouble, "warn"),
+    page.trouble && callout(said(page.trouble, page.trouble_phrase), "warn"),
     h("div", { class: "card flush" }, h("h2", null, t("Users")), table([
       { name: t("Name"), kind: "name", of: (row) => row.name },
       { name: t("Kind"), of: (row) => badge(row.kind, row.kind === "Super" ? "warn" : "") },
@@ -45,7 +45,7 @@ export function rightsTable(rights, nothing) {
 async function quotas() {
   const page = await get("/api/quotas").catch((error) => error);
   if (page instanceof Error) return shownTrouble(page);
-  return h("div", { class: "card flush", id: "quotas" }, h("h2", null, t("Quotas")), page.trouble && callout(page.trouble, "warn"), table([
+  return h("div", { class: "card flush", id: "quotas" }, h("h2", null, t("Quotas")), page.trouble && callout(said(page.trouble, page.trouble_phrase), "warn"), table([
     { name: t("Subject"), of: (row) => badge(row.subject === "account" ? t("account") : t("namespace")) },
     { name: t("Name"), kind: "name", of: (row) => row.name || "–" },
     { name: t("Quota"), kind: "mono", of: (row) => row.quota },

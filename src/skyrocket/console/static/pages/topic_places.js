@@ -3,7 +3,7 @@ import { get, path, session } from "../api.js";
 import { fill, h } from "../dom.js";
 import { ago, count } from "../format.js";
 import { badge, callout, empty, table, trouble as shownTrouble } from "../parts.js";
-import { counted, t } from "../words.js";
+import { counted, said, t } from "../words.js";
 import { rightsTable } from "./access.js";
 import { PERMISSIONS } from "./topics.js";
 
@@ -55,7 +55,7 @@ async function rights(place, topic) {
   const answer = await answerOf(place, path("access", "topics", topic));
   if (!answer) return;
   fill(place, h("div", { class: "stack" },
-    answer.trouble ? callout(answer.trouble, "warn") : callout(t("Rights that name this topic, or a pattern that it fits. Super users may do everything.")),
+    answer.trouble ? callout(said(answer.trouble, answer.trouble_phrase), "warn") : callout(t("Rights that name this topic, or a pattern that it fits. Super users may do everything.")),
     !answer.trouble && h("div", { class: "card flush", id: "rights" }, rightsTable(answer.rights, empty(t("No right names this topic"), t("Only super users may use it.")))),
     h("div", { class: "bar" }, h("a", { class: "button", href: "/access" }, t("Access")))));
 }

@@ -4,7 +4,7 @@ import { fill, h } from "../dom.js";
 import { count, duration, moment } from "../format.js";
 import { badge, callout, empty, field, figure, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
 import { go, withQuery } from "../router.js";
-import { t } from "../words.js";
+import { said, t } from "../words.js";
 
 export async function show(root, context) {
   const wanted = context.query;
@@ -17,7 +17,7 @@ export async function show(root, context) {
   if (!wanted.id) { await times(data, wanted); return; }
   try {
     const answer = await get(query(path("traces", wanted.id), { trace_topic: wanted.topic }));
-    fill(data, answer.trouble && callout(answer.trouble, "warn"), answer.steps.length ? [summary(answer.steps), waterfall(answer.steps), list(answer.steps)] : empty(t("No trace"), t("Was the trace of its producer and consumers on?")));
+    fill(data, answer.trouble && callout(said(answer.trouble, answer.trouble_phrase), "warn"), answer.steps.length ? [summary(answer.steps), waterfall(answer.steps), list(answer.steps)] : empty(t("No trace"), t("Was the trace of its producer and consumers on?")));
   } catch (error) {
     fill(data, shownTrouble(error));
   }
@@ -31,7 +31,7 @@ async function times(data, wanted) {
   try {
     const answer = await get(query("/api/traces", { trace_topic: wanted.topic }));
     const ms = (name, of) => ({ name, kind: "number", of: (row) => duration(of(row)) });
-    fill(data, answer.trouble && callout(answer.trouble, "warn"), answer.rows.length ? h("div", { class: "card flush", id: "times" }, h("h2", null, t("How long it took")), table([
+    fill(data, answer.trouble && callout(said(answer.trouble, answer.trouble_phrase), "warn"), answer.rows.length ? h("div", { class: "card flush", id: "times" }, h("h2", null, t("How long it took")), table([
       { name: t("Step"), of: (row) => badge(t(STAGES[row.stage]), row.stage === "send" ? "accent" : "") },
       { name: t("Topic or group"), kind: "name", of: (row) => h("a", { href: `/${row.stage === "send" ? "topics" : "groups"}/${encodeURIComponent(row.name)}` }, row.name) },
       { name: t("Count"), kind: "number", of: (row) => count(row.count) },
