@@ -103,6 +103,13 @@ class Browser:
         log: list[dict[str, Any]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [entry["message"] for entry in log if entry["level"] in ("SEVERE", "WARNING")]
 
+    def resize(self, width: int, height: int) -> None:
+        """As on a screen of this size: windows themselves are never narrower than 500."""
+        self.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+        )
+
     def shoot(self, path: Path) -> None:
         """Keep a picture."""
         path.parent.mkdir(parents=True, exist_ok=True)

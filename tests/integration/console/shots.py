@@ -1,4 +1,4 @@
-"""Pictures of all pages, light, dark and in Chinese: `make console-shots` puts them into var/console-shots.
+"""Pictures of all pages, light, dark, narrow and in Chinese: `make console-shots` puts them into var/console-shots.
 
 `make console-shots ARGS='tab=route tab=retries'` takes those whose address contains one of these texts. Dialogues have
 pictures, too: `#reading` behind an address is the button that is clicked. Two more clusters have what the shop has not:
@@ -126,6 +126,9 @@ def _shoot(console: Console, pages: Sequence[str], prefix: str = "") -> None:
         browser.driver.execute_script("localStorage.setItem('language', 'zh'); localStorage.setItem('theme', 'light')")
         for page in pages:
             _keep(browser, page, f"zh-{prefix}")
+        browser.resize(400, 850)
+        for page in pages:
+            _keep(browser, page, f"narrow-{prefix}")
         for text in browser.complaints():
             print(text)  # noqa: T201
 

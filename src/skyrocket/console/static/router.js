@@ -71,6 +71,7 @@ export async function show() {
     await (await here.load())(root, context);
     if (context.isShown()) refocus(root);
   } catch (error) {
+    root.querySelectorAll(".skeleton").forEach((each) => each.remove()); // nothing will come in its place
     root.append(trouble(error));
     if (!error.status && error.name !== "Refused") console.error(error);
   }

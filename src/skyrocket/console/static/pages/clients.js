@@ -26,7 +26,7 @@ export async function show(root, context) {
       { name: t("Role"), of: (row) => badge(t(row.role), row.role === "producer" ? "accent" : "note") },
       { name: t("Group"), kind: "name", of: (row) => (row.role === "consumer" ? h("a", { href: `/groups/${encodeURIComponent(row.group)}` }, row.group) : row.group) },
       { name: t("Client"), kind: "mono", of: (row) => row.client_id },
-      { name: t("Address"), kind: "mono", of: (row) => row.address },
+      { name: t("Address"), kind: "address", of: (row) => row.address },
       { name: t("Language"), of: (row) => row.language },
       { name: t("Version"), kind: "soft", of: (row) => [row.version, row.is_outdated && [" ", badge(t("outdated"), "warn")]] },
       { name: t("Connected"), kind: "soft", of: (row) => (row.connected_ms ? duration(Math.max(Date.now() - row.connected_ms, 0)) : "–") },

@@ -19,18 +19,17 @@ export async function show(root, context) {
   fill(data,
     !answer.offered && callout(t("These brokers tell only how many wait: lists are known to Skyrocket's brokers alone."), "warn"),
     answer.rows.length > 0 && h("div", { class: "card", id: "due" }, h("h2", null, t("Due within")), bars(steps), !answer.is_complete && h("p", { class: "soft" }, t("Of the {n} that are due first.", { n: count(answer.looked_at) }))),
-    h("div", { class: "halves" },
-      h("div", { class: "card flush" }, h("h2", null, t("By topic")), table([
-        { name: t("Topic"), kind: "name", of: ([topic]) => h("a", { href: `/topics/${encodeURIComponent(topic)}` }, topic) },
-        { name: t("Messages"), kind: "number", of: ([, number]) => count(number) },
-      ], Object.entries(answer.counts), { nothing: empty(t("Nothing waits")) })),
-      answer.offered && h("div", { class: "card flush" }, h("h2", null, rows.length === answer.looked_at ? t("Soonest first") : t("The next {n}", { n: rows.length })), table([
-        { name: t("Due"), kind: "soft", of: (row) => `${moment(row.due_ms)} (${t("in {time}", { time: duration(Math.max(row.due_ms - Date.now(), 0)) })})` },
-        { name: t("Topic"), kind: "name", of: (row) => row.topic },
-        { name: t("Message id"), kind: "mono", of: (row) => row.message_id },
-        { name: t("Keys"), kind: "mono roomy", of: (row) => row.keys.join(" ") },
-        { name: "", kind: "actions", of: (row) => h("button", { class: "small danger", disabled: !session.may_change, onclick: () => recall(row) }, t("Take back")) },
-      ], rows, { nothing: empty(t("Nothing waits")) }))));
+    answer.offered && h("div", { class: "card flush", id: "soonest" }, h("h2", null, rows.length === answer.looked_at ? t("Soonest first") : t("The next {n}", { n: rows.length })), table([
+      { name: t("Due"), kind: "soft", of: (row) => `${moment(row.due_ms)} (${t("in {time}", { time: duration(Math.max(row.due_ms - Date.now(), 0)) })})` },
+      { name: t("Topic"), kind: "name", of: (row) => row.topic },
+      { name: t("Message id"), kind: "mono", of: (row) => row.message_id },
+      { name: t("Keys"), kind: "mono roomy", of: (row) => row.keys.join(" ") },
+      { name: "", kind: "actions", of: (row) => h("button", { class: "small danger", disabled: !session.may_change, onclick: () => recall(row) }, t("Take back")) },
+    ], rows, { nothing: empty(t("Nothing waits")) })),
+    h("div", { class: "card flush" }, h("h2", null, t("By topic")), table([
+      { name: t("Topic"), kind: "name", of: ([topic]) => h("a", { href: `/topics/${encodeURIComponent(topic)}` }, topic) },
+      { name: t("Messages"), kind: "number", of: ([, number]) => count(number) },
+    ], Object.entries(answer.counts), { nothing: empty(t("Nothing waits")) })));
 }
 
 function recall(row) {

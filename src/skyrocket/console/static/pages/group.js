@@ -21,14 +21,15 @@ export function show(root, context) {
   const trouble = h("div");
   const figures = h("div", { class: "grid" });
   const body = h("div");
+  const acting = [ // with what is known of the group: not before
+    h("button", { id: "reset", onclick: () => moveGroup({ groups: [name], topics: topicsOf(page) }) }, t("Reset offsets")),
+    h("button", { id: "skip", onclick: () => moveGroup({ groups: [name], topics: topicsOf(page), skip: true }) }, t("Skip")),
+    h("button", { id: "clone", onclick: () => clone(name, page) }, t("Copy offsets")),
+    h("button", { class: "danger", id: "delete", onclick: () => destroy(name, page) }, t("Delete")),
+  ];
+  acting.forEach((button) => { button.disabled = true; button.title = locked.title; });
   root.append(
-    head(name, { crumb: { text: t("Groups"), href: "/groups" }, actions: [
-      state,
-      h("button", { id: "reset", onclick: () => page && moveGroup({ groups: [name], topics: topicsOf(page) }), ...locked }, t("Reset offsets")),
-      h("button", { id: "skip", onclick: () => page && moveGroup({ groups: [name], topics: topicsOf(page), skip: true }), ...locked }, t("Skip")),
-      h("button", { onclick: () => page && clone(name, page), ...locked }, t("Copy offsets")),
-      h("button", { class: "danger", id: "delete", onclick: () => page && destroy(name, page), ...locked }, t("Delete")),
-    ] }),
+    head(name, { crumb: { text: t("Groups"), href: "/groups" }, actions: [state, acting] }),
     tabs(here, tab, [["", t("Lag")], ["clients", t("Clients")], ["subscriptions", t("Subscriptions")], ["retries", t("Retries")], ["dead-letters", t("Dead letters")], ["config", t("Configuration")]]),
     trouble, figures, body);
   const table_ = h("div");
@@ -43,6 +44,7 @@ export function show(root, context) {
   if (tab === "dead-letters") import("./dead_letters_of_group.js").then(({ letters }) => letters(body, name, context.query)).catch((error) => fill(body, shownTrouble(error)));
   context.onLeave(follow(path("groups", name), (answer) => {
     page = answer;
+    acting.forEach((button) => { button.disabled = locked.disabled; });
     fill(trouble);
     fill(state, dot(t(answer.row.state), STATES[answer.row.state]));
     fill(figures,
