@@ -1,12 +1,12 @@
 """`skyrocket consume`: read a topic in the terminal."""
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from skyrocket.cli.output.writing import OutputNotTaken, drop_output
 from skyrocket.cli.program.cluster import client_command
 from skyrocket.cli.program.lifetime import stop_on_signals, unless_stopped
 from skyrocket.cli.program.moments import start_of
@@ -97,15 +97,21 @@ async def _show(tail: "Tail", settings: "ClientSettings", output: Format) -> Non
     stopping = stop_on_signals()
 
     def show(messages: "Sequence[ReceivedMessage]") -> None:
+        put(b"".join(map(line_of, messages)))
+
+    def put(lines: bytes) -> None:
         try:
-            sys.stdout.buffer.write(b"".join(map(line_of, messages)))
+            sys.stdout.buffer.write(lines)
             sys.stdout.buffer.flush()
         except BrokenPipeError:  # `| head` has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()
             raise _EnoughSeen from None
+        except OSError as error:
+            drop_output()
+            raise OutputNotTaken(f"standard output cannot be written: {error.strerror}") from error
 
-    sys.stdout.buffer.write(heading)
     try:
+        put(heading)
         shown = await unless_stopped(read(tail, settings, SystemClock(), show), stopping)
     except _EnoughSeen:
         return

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from skyrocket.cli.output.rows import Column, Output, Row, rendered
+from skyrocket.cli.output.writing import write
 from skyrocket.cli.program.cluster import ask, client_command
 from skyrocket.cli.program.moments import StartKind, start_of
 from skyrocket.clock import SystemClock
@@ -98,14 +99,14 @@ def reset(
     moved = {} if dry_run else ask(settings, move_group)
     targets = [(move, moved.get(move.queue, move.target)) for move in preview.moves]
     if form is not None:
-        typer.echo(rendered(MOVES, [_row(*each, is_done=not dry_run) for each in targets], form), nl=False)
+        write(rendered(MOVES, [_row(*each, is_done=not dry_run) for each in targets], form))
         return
     for move, target in targets:
-        typer.echo(_text(move, target))
+        write(_text(move, target) + "\n")
     if dry_run:
-        typer.echo(f"{preview}; nothing was changed")
+        write(f"{preview}; nothing was changed\n")
     else:
-        typer.echo(f"group {group} in topic {topic}: {preview.skipped} skipped, {preview.repeated} consumed again")
+        write(f"group {group} in topic {topic}: {preview.skipped} skipped, {preview.repeated} consumed again\n")
 
 
 def _of_queue(preview: "ResetPreview", queue: str) -> "ResetPreview":

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from skyrocket.fastjson.bean import SINCE_5, one_of
 from skyrocket.model.permission import PERM_INHERIT, PERM_READ, PERM_WRITE
 
 SINGLE_TAG = "SINGLE_TAG"
 MULTI_TAG = "MULTI_TAG"
+MOST_QUEUES: Final = 65_536  # of one broker
 
 SYS_FLAG_UNIT = 1
 SYS_FLAG_UNIT_SUBSCRIPTION = 2

@@ -106,6 +106,15 @@ def test_a_name_server_that_is_away_is_an_illness(shop: LocalCluster) -> None:
     assert "name-server-down" in alone.output
 
 
+def test_a_broker_that_is_taken_for_a_name_server_is_called_one(shop: LocalCluster) -> None:
+    with shop.admin() as admin:
+        (place,) = admin.brokers()
+    done = at(place.address, "doctor")
+    assert done.code == 1
+    assert "it is not a name server, but a broker or a proxy" in done.output
+    assert "→ give the address of a name server, whose usual port is 9876" in done.output
+
+
 def test_a_group_is_explained_step_by_step(shop: LocalCluster) -> None:
     consume_all(shop, "Billing")
     text = well(shop, "doctor", "--group", "Billing", "--sample", "0")

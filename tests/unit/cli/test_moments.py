@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyrocket.cli.program.moments import EARLIEST, LATEST, Start, StartKind, moment_of, seconds_of, start_of
+from skyrocket.cli.program.moments import EARLIEST, LATEST, Start, StartKind, ago_or_at, moment_of, seconds_of, start_of
 from skyrocket.errors import ConfigError
 
 NOW_MS = 1_700_000_000_000
@@ -23,6 +23,17 @@ def test_a_length_of_time_has_a_unit_or_is_in_seconds(text: str, seconds: float)
 def test_what_is_no_length_of_time_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ConfigError, match="is not a length of time: write seconds, or 30s, 10m"):
         seconds_of(text)
+
+
+@pytest.mark.parametrize("text", ["999999999999d", "1e300"])
+def test_a_length_of_time_that_no_clock_knows_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="is longer than a hundred years"):
+        seconds_of(text)
+
+
+def test_what_was_before_1970_is_its_beginning() -> None:
+    assert ago_or_at("36000d", NOW_MS) == datetime.fromtimestamp(0, UTC)
+    assert start_of("36000d", NOW_MS) == Start(StartKind.TIME, 0)
 
 
 @pytest.mark.parametrize(

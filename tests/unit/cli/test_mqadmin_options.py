@@ -111,6 +111,17 @@ def test_wrong_command_lines_are_refused_in_rocketmqs_words(command: str, words:
         parse(command, words)
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "name", "most"),
+    [("updateSubGroup", "-r", "retryMaxTimes", 2**31 - 1), ("queryMsgByOffset", "-o", "offset", 2**63 - 1)],
+)
+def test_a_number_that_java_has_no_room_for_is_refused(command: str, option: str, name: str, most: int) -> None:
+    required = {"updateSubGroup": ["-g", "G"], "queryMsgByOffset": ["-t", "T", "-b", "broker-a", "-i", "0"]}[command]
+    assert parse(command, [*required, option, str(most)]).number(name) == most
+    with pytest.raises(ConfigError, match=f"--{name} {most + 1} is beyond {most}"):
+        parse(command, [*required, option, str(most + 1)]).number(name)
+
+
 def test_names_are_found_in_any_letter_case() -> None:
     assert command_named("TOPICLIST") == "topicList"
     with pytest.raises(ConfigError, match=r"The sub command topicLists not exist\. Did you mean topicList\?"):

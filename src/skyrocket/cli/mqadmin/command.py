@@ -14,6 +14,7 @@ from skyrocket.cli.mqadmin.read_only import changes_something
 from skyrocket.cli.nouns.operator import Operator, advice
 from skyrocket.cli.output.rows import Output
 from skyrocket.cli.output.text import visible_lines
+from skyrocket.cli.output.writing import OutputNotTaken, write
 from skyrocket.cli.program.cluster import ClusterOptions
 from skyrocket.cli.program.exit_codes import EXIT_FAILED, exit_code_of
 from skyrocket.cli.program.lifetime import EXIT_USAGE
@@ -55,7 +56,7 @@ def run_mqadmin(
     except ConfigError as error:
         _leave(name, error, EXIT_USAGE)
     if "help" in given:
-        typer.echo(usage(command), nl=False)
+        _write(command, usage(command))
         return
     _run(command, given)
 
@@ -63,13 +64,21 @@ def run_mqadmin(
 def _help(words: list[str]) -> None:
     if words:
         try:
-            typer.echo(usage(command_named(words[0])), nl=False)
+            text = usage(command_named(words[0]))
         except ConfigError as error:
             _leave("help", error, EXIT_USAGE)
+        _write("help", text)
         return
-    typer.echo("The commands of mqadmin; `skyrocket mqadmin help NAME` has the options of each:")
-    for name in sorted(COMMANDS, key=str.lower):
-        typer.echo(f"   {name:34} {COMMANDS[name].line}")
+    lines = [f"   {name:34} {COMMANDS[name].line}\n" for name in sorted(COMMANDS, key=str.lower)]
+    heading = "The commands of mqadmin; `skyrocket mqadmin help NAME` has the options of each:\n"
+    _write("help", heading + "".join(lines))
+
+
+def _write(command: str, text: str) -> None:
+    try:
+        write(text)
+    except OutputNotTaken as error:
+        _leave(command, error)
 
 
 def _run(command: str, given: Given) -> None:
@@ -85,12 +94,13 @@ def _run(command: str, given: Given) -> None:
         await handler_of(command)(admin, given, printer)
 
     try:
-        operator.ask(answer, timeout=_TIMEOUT_SECONDS)
+        try:
+            operator.ask(answer, timeout=_TIMEOUT_SECONDS)
+        finally:
+            printer.end()
     except SkyrocketError as error:
         code = exit_code_of(error)
         _leave(command, error, EXIT_USAGE if code is None else code, advice(error, operator.settings))
-    finally:
-        printer.end()
     operator.end()
 
 

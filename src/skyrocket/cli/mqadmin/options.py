@@ -11,11 +11,16 @@ from itertools import groupby
 from typing import Final
 
 from skyrocket.cli.mqadmin.commands import COMMANDS
+from skyrocket.cli.program.numbers import MOST_INT, MOST_LONG
 from skyrocket.errors import ConfigError
 
 _SPEC: Final = re.compile(r"(?:-(\w+) )?--([\w-]+)([!|?]?)")
 _COMMON: Final = "-n --namesrvAddr  -h --help?  --output  --context"
 _NEGATIVE: Final = re.compile(r"-\d+")
+_LONGS: Final = frozenset(
+    "MessageNumber amount beginTimestamp brokerId checkFrom endTimestamp index interval level offset size threshold "
+    "timeoutMillis".split()
+)  # the others are ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +66,17 @@ class Given:
         return default if name not in self.values else self[name].lower() == "true"
 
     def number(self, name: str, default: int | None = None) -> int:
-        """Raises ConfigError."""
+        """Raises ConfigError, also for what Java has no room for: brokers would take it for nothing, or keep it."""
         if name not in self.values and default is not None:
             return default
+        most = MOST_LONG if name in _LONGS else MOST_INT
         try:
-            return int(self[name])
+            number = int(self[name])
         except (KeyError, ValueError):
             raise ConfigError(f"--{name} {self.values.get(name, '')!r} is not a number") from None
+        if not -most <= number <= most:
+            raise ConfigError(f"--{name} {number} is beyond {most}, the largest that RocketMQ has room for")
+        return number
 
 
 @cache

@@ -3,14 +3,12 @@
 Widths are those of `%-32s` formats, as RocketMQ has them: scripts cut columns by place. Text of strangers is escaped.
 """
 
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import typer
-
 from skyrocket.cli.output.rows import Column, Output, rendered
 from skyrocket.cli.output.text import visible, visible_lines
+from skyrocket.cli.output.writing import write
 
 
 class Printer:
@@ -28,8 +26,7 @@ class Printer:
     def text(self, text: str) -> None:
         """As it is, without an end of line; for people alone."""
         if self.is_for_people:
-            typer.echo(visible_lines(text), nl=False)
-            sys.stdout.flush()
+            write(visible_lines(text))
 
     def line(self, text: str = "") -> None:
         """One line; for people alone."""
@@ -57,4 +54,4 @@ class Printer:
     def end(self) -> None:
         """Write what scripts get."""
         if not self.is_for_people:
-            typer.echo(rendered([Column(title) for title in self._titles], self._rows, self._output), nl=False)
+            write(rendered([Column(title) for title in self._titles], self._rows, self._output))

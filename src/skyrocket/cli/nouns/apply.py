@@ -25,12 +25,15 @@ from skyrocket.cli.nouns.operator import ClusterNameOption, Operator, operator_c
 from skyrocket.cli.nouns.topic import attributes_of, permission_of
 from skyrocket.cli.output.changes import Change, differences, fields_of
 from skyrocket.errors import ConfigError
+from skyrocket.model.topic_config import MOST_QUEUES
 
 if TYPE_CHECKING:
     from skyrocket.client.admin.declarations import Declared, DeclaredUser, Plan
 
 _SECTIONS: Final = ("topics", "groups", "users", "rights", "settings")
 _TOPIC_KEYS: Final = ("queues", "read_queues", "write_queues", "perm", "type", "ordered", "attributes")
+_RIGHT_KEYS: Final = ("subject", "resources", "actions", "from", "decision")
+_DECISIONS: Final = ("Allow", "Deny")
 
 
 @operator_command("apply", writes=True)
@@ -91,7 +94,9 @@ def declared_in(content: Any, place: str) -> "Declared":
 
     if not isinstance(content, dict) or set(content) - set(_SECTIONS):
         unknown = (
-            ", ".join(sorted(set(content) - set(_SECTIONS))) if isinstance(content, dict) else type(content).__name__
+            ", ".join(sorted(map(str, set(content) - set(_SECTIONS))))
+            if isinstance(content, dict)
+            else type(content).__name__
         )
         raise ConfigError(f"{place}: {unknown} is not one of {', '.join(_SECTIONS)}")
     problems: list[str] = []
@@ -138,8 +143,8 @@ def _topic(name: str, given: Mapping[str, Any], problems: list[str]) -> dict[str
     fields: dict[str, Any] = {}
     for key, target in (("read_queues", "read_queues"), ("write_queues", "write_queues")):
         number = given.get(key, given.get("queues"))
-        if number is not None and (not isinstance(number, int) or number < 1):
-            problems.append(f"topic {name}: {key} is {number!r}, not a number from 1 on")
+        if number is not None and (type(number) is not int or not 0 < number <= MOST_QUEUES):
+            problems.append(f"topic {name}: {key} is {number!r}, not a number from 1 to {MOST_QUEUES}")
         elif number is not None:
             fields[target] = number
     if "perm" in given:
@@ -148,7 +153,7 @@ def _topic(name: str, given: Mapping[str, Any], problems: list[str]) -> dict[str
         except ConfigError as error:
             problems.append(f"topic {name}: {error}")
     if "ordered" in given:
-        fields["ordered"] = bool(given["ordered"])
+        fields["ordered"] = _switch(given["ordered"], f"topic {name}: ordered", problems)
     said = _mapping(given.get("attributes"), f"topics.{name}.attributes", problems)
     attributes = {key: _text(value) for key, value in said}
     if "type" in given:
@@ -178,7 +183,15 @@ def _user(name: str, given: Mapping[str, Any], problems: list[str]) -> "Declared
     password = os.environ.get(str(variable)) if variable else None
     if password is None:
         problems.append(f"user {name}: password_env must name a variable of the environment that has the password")
-    return DeclaredUser(password, "Super" if given.get("super") else "Normal")
+    is_super = _switch(given.get("super", False), f"user {name}: super", problems)
+    return DeclaredUser(password, "Super" if is_super else "Normal")
+
+
+def _switch(given: Any, place: str, problems: list[str]) -> bool:
+    """A text is none: "false" in quotation marks would be true."""
+    if not isinstance(given, bool):
+        problems.append(f"{place} is {given!r}, neither true nor false")
+    return given is True
 
 
 def _rights(given: Any, problems: list[str]) -> Iterator[Any]:
@@ -187,6 +200,12 @@ def _rights(given: Any, problems: list[str]) -> Iterator[Any]:
     if not isinstance(given, dict) or not {"subject", "resources", "actions"} <= set(given):
         problems.append(f"right {given!r}: subject, resources and actions must be said")
         return
+    # What is not understood may have been meant to narrow the right down.
+    unknown = [str(key) for key in given if key not in _RIGHT_KEYS]
+    problems += [f"right of {given['subject']} has {key!r}, not one of {', '.join(_RIGHT_KEYS)}" for key in unknown]
+    decision = str(given.get("decision", "Allow"))
+    if decision not in _DECISIONS:
+        problems.append(f"right of {given['subject']}: decision is {decision!r}, neither {' nor '.join(_DECISIONS)}")
     resources, actions, sources = (
         _list(given.get(key, []), f"right of {given['subject']}: {key}", problems)
         for key in ("resources", "actions", "from")
@@ -198,7 +217,7 @@ def _rights(given: Any, problems: list[str]) -> Iterator[Any]:
             subject_of(str(given["subject"])),
             str(resource),
             tuple(map(str, actions)),
-            str(given.get("decision", "Allow")),
+            decision,
             tuple(map(str, sources)),
         )
 

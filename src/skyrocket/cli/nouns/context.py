@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from skyrocket.cli.nouns.operator import OutputOption, verbs, write
+from skyrocket.cli.nouns.operator import OutputOption, verbs
 from skyrocket.cli.output.changes import Change, camel_case, changes_text, differences
 from skyrocket.cli.output.rows import Column, Output, rendered, rendered_object
+from skyrocket.cli.output.writing import write
 from skyrocket.cli.program.contexts import Context, Contexts, read_contexts, write_contexts
 from skyrocket.cli.program.lifetime import failures_shown
 from skyrocket.errors import ConfigError
@@ -34,22 +35,22 @@ def list_contexts(output: OutputOption = Output.TABLE) -> None:
     """All contexts of the file; secrets are not shown."""
     with failures_shown("context list", verbose=False):
         contexts = read_contexts()
-    rows = [
-        {
-            "current": name == contexts.current,
-            "name": name,
-            "namesrv": each.namesrv,
-            "accessKey": each.access_key,
-            "readOnly": each.read_only,
-            "namespace": each.namespace,
-            "tls": each.tls,
-        }
-        for name, each in sorted(contexts.by_name.items())
-    ]
-    if not rows and output.is_for_people:
-        typer.echo("no contexts: `skyrocket context set NAME -n HOST:9876` makes one", err=True)
-        return
-    write(rendered(LISTED, rows, output))
+        rows = [
+            {
+                "current": name == contexts.current,
+                "name": name,
+                "namesrv": each.namesrv,
+                "accessKey": each.access_key,
+                "readOnly": each.read_only,
+                "namespace": each.namespace,
+                "tls": each.tls,
+            }
+            for name, each in sorted(contexts.by_name.items())
+        ]
+        if not rows and output.is_for_people:
+            typer.echo("no contexts: `skyrocket context set NAME -n HOST:9876` makes one", err=True)
+            return
+        write(rendered(LISTED, rows, output))
 
 
 @context.command()
@@ -64,8 +65,8 @@ def show(
         if chosen is None:
             raise ConfigError("no context is current: name one, or choose one with `skyrocket context use NAME`")
         found = contexts.named(chosen)
-    shown = {camel_case(each.name): getattr(found, each.name) for each in fields(Context)}
-    write(rendered_object({"name": chosen, **shown, "secretKey": "***" if found.secret_key else None}, output))
+        shown = {camel_case(each.name): getattr(found, each.name) for each in fields(Context)}
+        write(rendered_object({"name": chosen, **shown, "secretKey": "***" if found.secret_key else None}, output))
 
 
 @context.command("set")

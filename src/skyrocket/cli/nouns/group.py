@@ -10,6 +10,7 @@ from skyrocket.cli.nouns.operator import BrokerOption, ClusterNameOption, Operat
 from skyrocket.cli.nouns.watching import Watched, WatchOption, repeat
 from skyrocket.cli.output.changes import Change, differences, fields_of, shown_fields
 from skyrocket.cli.output.rows import Column, Row
+from skyrocket.cli.program.numbers import MOST_INT
 from skyrocket.errors import ConfigError
 from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.words import counted
@@ -247,7 +248,9 @@ def lag(
 def create(
     operator: Operator,
     name: GroupArgument,
-    retries: Annotated[int | None, typer.Option("--retries", min=0, help="Attempts after the first.")] = None,
+    retries: Annotated[
+        int | None, typer.Option("--retries", min=0, max=MOST_INT, help="Attempts after the first.")
+    ] = None,
     orderly: Annotated[bool, typer.Option("--orderly", help="Pops are handed out in order.")] = False,
     field: FieldOption = None,
     cluster: ClusterNameOption = None,
@@ -282,7 +285,9 @@ def create(
 def update(
     operator: Operator,
     name: GroupArgument,
-    retries: Annotated[int | None, typer.Option("--retries", min=0, help="Attempts after the first.")] = None,
+    retries: Annotated[
+        int | None, typer.Option("--retries", min=0, max=MOST_INT, help="Attempts after the first.")
+    ] = None,
     orderly: Annotated[
         bool | None, typer.Option("--orderly/--not-orderly", help="Pops are handed out in order.")
     ] = None,
@@ -355,8 +360,8 @@ def _value(key: str, text: str, kind: type) -> bool | int:
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"--set {key}={text} is neither true nor false")
         return text.lower() == "true"
-    if not text.isdecimal():
-        raise ConfigError(f"--set {key}={text} is not a number from 0 on")
+    if not text.isdecimal() or int(text) > MOST_INT:
+        raise ConfigError(f"--set {key}={text} is not a number from 0 to {MOST_INT}")
     return int(text)
 
 

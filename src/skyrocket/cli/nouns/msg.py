@@ -14,6 +14,7 @@ from skyrocket.cli.output.text import visible_body
 from skyrocket.cli.produce import sending_command
 from skyrocket.cli.program.cluster import client_command
 from skyrocket.cli.program.moments import ago_or_at
+from skyrocket.cli.program.numbers import MOST_INT, MOST_LONG
 from skyrocket.cli.program.options import SchemasOption, with_parameters
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
@@ -69,8 +70,8 @@ def at(
     operator: Operator,
     topic: TopicArgument,
     broker: Annotated[str, typer.Argument(help="The broker's name.")],
-    queue: Annotated[int, typer.Argument(help="The queue.", min=0)],
-    offset: Annotated[int, typer.Argument(help="The offset there.", min=0)],
+    queue: Annotated[int, typer.Argument(help="The queue.", min=0, max=MOST_INT)],
+    offset: Annotated[int, typer.Argument(help="The offset there.", min=0, max=MOST_LONG)],
     schemas: SchemasOption = None,
 ) -> None:
     """The message at an offset of a queue."""
@@ -108,7 +109,7 @@ def find(
     key: Annotated[str, typer.Argument(help="A key of the message, or its unique id.")],
     since: Annotated[str | None, typer.Option("--since", help="Stored since 2h ago, or a time.")] = None,
     until: Annotated[str | None, typer.Option("--until", help="Stored before that.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many of each broker.")] = 64,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=MOST_INT, help="At most this many of each broker.")] = 64,
 ) -> None:
     """Messages with a key, oldest first."""
     begin, end = _window(since, until)

@@ -10,6 +10,7 @@ import typer
 from skyrocket.cli.output.changes import Change, changes_text
 from skyrocket.cli.output.rows import Column, Output, Row, rendered, rendered_object
 from skyrocket.cli.output.text import visible_lines
+from skyrocket.cli.output.writing import write
 from skyrocket.cli.program.cluster import client_failures_shown, cluster_parameters, take_cluster
 from skyrocket.cli.program.exit_codes import EXIT_NOT_FOUND, EXIT_PARTLY, exit_code_of
 from skyrocket.cli.program.options import verbose_parameter, with_groups, with_parameters
@@ -139,16 +140,6 @@ class Operator:
 
 class NotConfirmed(SkyrocketError):
     """The question was answered with no."""
-
-
-def write(text: str) -> None:
-    """To standard output; a reader that has gone away, as `head`, ends it quietly."""
-    try:
-        typer.echo(text, nl=False)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stderr.close()
-        raise typer.Exit(0) from None
 
 
 def operator_command(name: str, *, writes: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -21,6 +21,7 @@ from skyrocket.errors import ConfigError
 from skyrocket.model.message_type import MessageType
 from skyrocket.model.permission import PERM_READ, PERM_WRITE, permission_text
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
+from skyrocket.model.topic_config import MOST_QUEUES
 from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
@@ -40,9 +41,15 @@ TypeOption = Annotated[
 AttributeOption = Annotated[
     list[str] | None, typer.Option("--attribute", help="KEY=VALUE of a 5.x broker; may be repeated.")
 ]
-QueuesOption = Annotated[int | None, typer.Option("--queues", min=1, help="Read and write queues of each broker.")]
-ReadQueuesOption = Annotated[int | None, typer.Option("--read-queues", min=1, help="Read queues, if they differ.")]
-WriteQueuesOption = Annotated[int | None, typer.Option("--write-queues", min=1, help="Write queues, if they differ.")]
+QueuesOption = Annotated[
+    int | None, typer.Option("--queues", min=1, max=MOST_QUEUES, help="Read and write queues of each broker.")
+]
+ReadQueuesOption = Annotated[
+    int | None, typer.Option("--read-queues", min=1, max=MOST_QUEUES, help="Read queues, if they differ.")
+]
+WriteQueuesOption = Annotated[
+    int | None, typer.Option("--write-queues", min=1, max=MOST_QUEUES, help="Write queues, if they differ.")
+]
 
 LISTED: Final = (
     Column("topic"),

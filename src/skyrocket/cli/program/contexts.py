@@ -69,22 +69,29 @@ class Contexts:
 def contexts_path() -> Path:
     """Where the file is, or would be."""
     given = os.environ.get("SKYROCKET_CONTEXTS")
-    if given:
-        return Path(given).expanduser()
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "skyrocket" / "contexts.yml"
+    # A `~` stays where nobody has a home, as in containers that run under any number: then there is no such file.
+    return Path(os.path.expanduser(given or f"{base}/skyrocket/contexts.yml"))  # noqa: PTH111 - Path's raises
 
 
 def read_contexts() -> Contexts:
     """What the file says, or nothing without one; raises ConfigError."""
     path = contexts_path()
-    if not path.exists():
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
         return Contexts()
+    except PermissionError:
+        if "SKYROCKET_CONTEXTS" not in os.environ:
+            return Contexts()  # a home that is another's, as after `sudo -u`, or none: its contexts are not ours
+        raise ConfigError(f"{path} cannot be read: Permission denied") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read as a file of contexts: {error}") from None
     import yaml  # here, because most commands have no file
 
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        content = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
         raise ConfigError(f"{path} cannot be read as a file of contexts: {error}") from None
     if not isinstance(content, dict) or not isinstance(content.get("contexts") or {}, dict):
         raise ConfigError(f"{path}: a file of contexts has `current: NAME` and `contexts:` with a name for each")

@@ -7,7 +7,7 @@ earliest        the first message that is still there          latest   what com
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
 
@@ -15,14 +15,18 @@ from skyrocket.errors import ConfigError
 from skyrocket.model import durations
 
 _NUMBER = re.compile(r"-?\d+")
+_LONGEST_SECONDS: Final = 100 * 365.25 * 86400  # more is no time that clocks or brokers know
 
 
 def seconds_of(text: str) -> float:
     """`1.5`, `30s`, `10m`, `2h`, `1d`; raises ConfigError."""
     try:
-        return durations.seconds_of(text)
+        seconds = durations.seconds_of(text)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    if seconds > _LONGEST_SECONDS:
+        raise ConfigError(f"{text!r} is longer than a hundred years")
+    return seconds
 
 
 def moment_of(text: str) -> datetime:
@@ -38,7 +42,7 @@ def moment_of(text: str) -> datetime:
 def ago_or_at(text: str, now_ms: int) -> datetime:
     """`2h` ago, or a time; raises ConfigError."""
     if text[-1:] in ("s", "m", "h", "d"):
-        return datetime.fromtimestamp(now_ms / 1000, UTC) - timedelta(seconds=seconds_of(text))
+        return datetime.fromtimestamp(max(now_ms / 1000 - seconds_of(text), 0), UTC)
     return moment_of(text)
 
 
@@ -86,7 +90,7 @@ def start_of(text: str, now_ms: int) -> Start:
         number = int(text)
         return Start(StartKind.LAST, -number) if text.startswith("-") else Start(StartKind.OFFSET, number)
     if durations.DURATION.fullmatch(text):
-        return Start(StartKind.TIME, now_ms - round(seconds_of(text) * 1000))
+        return Start(StartKind.TIME, max(now_ms - round(seconds_of(text) * 1000), 0))
     try:
         return Start(StartKind.TIME, round(moment_of(text).timestamp() * 1000))
     except ConfigError:

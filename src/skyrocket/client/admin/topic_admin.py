@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
 from skyrocket.client.admin.admin_calls import AdminCalls, moment_ms
 from skyrocket.client.admin.places import BrokerPlace
@@ -12,7 +11,7 @@ from skyrocket.client.core.errors import BrokerRefused, ClientError, NotFound, W
 from skyrocket.client.core.names import TEMPLATE_TOPIC, check_creatable, unwrap
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.permission import PERM_READ, PERM_WRITE
-from skyrocket.model.topic_config import SINGLE_TAG, TopicConfig
+from skyrocket.model.topic_config import MOST_QUEUES, SINGLE_TAG, TopicConfig
 from skyrocket.model.words import counted
 from skyrocket.protocol.bodies.groups import GroupList
 from skyrocket.protocol.bodies.statistics import TopicOffset, TopicStats
@@ -31,8 +30,6 @@ from skyrocket.protocol.requests.name_server import DeleteTopicInNamesrv, GetAll
 from skyrocket.protocol.requests.offsets import GetEarliestMsgStoreTime
 from skyrocket.protocol.requests.query import QueryTopicConsumeByWho
 from skyrocket.protocol.requests.table_pages import TopicPages
-
-_MOST_QUEUES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,12 +346,12 @@ def _with_reading(permission: int, *, allowed: bool) -> int:
 
 def _check_queues(config: TopicConfig) -> None:
     counts = (config.read_queues, config.write_queues)
-    if not all(type(count) is int and 0 < count <= _MOST_QUEUES for count in counts):
+    if not all(type(count) is int and 0 < count <= MOST_QUEUES for count in counts):
         raise WrongUse(
             "topic {name} cannot have {read_queues!r} read and {write_queues!r} write queues: 1 to "
             "{limit:,} are allowed; permission=4 stops writing",
             name=config.name,
             read_queues=config.read_queues,
             write_queues=config.write_queues,
-            limit=_MOST_QUEUES,
+            limit=MOST_QUEUES,
         )

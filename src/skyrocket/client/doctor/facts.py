@@ -24,6 +24,7 @@ class NameServerFacts:
     address: str
     cluster: ClusterInfo | None = None
     problem: str | None = None
+    is_refusal: bool = False  # somebody answered who knows no brokers
 
 
 @dataclass(frozen=True, slots=True)

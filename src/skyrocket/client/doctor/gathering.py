@@ -19,6 +19,7 @@ from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.bodies.route import TopicRoute
 from skyrocket.protocol.bodies.statistics import TopicOffset
+from skyrocket.protocol.codes import ResponseCode
 
 T = TypeVar("T")
 
@@ -93,7 +94,8 @@ class Gatherer:
         try:
             return NameServerFacts(address, await self._admin.cluster_at(address))
         except SkyrocketError as error:
-            return NameServerFacts(address, problem=str(error))
+            unknown = isinstance(error, BrokerRefused) and error.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
+            return NameServerFacts(address, problem=str(error), is_refusal=unknown)
 
     async def _broker(self, place: BrokerPlace) -> BrokerFacts:
         address = place.address

@@ -24,7 +24,11 @@ _RUNTIME: Final = re.compile(r"(\d+) days, (\d+) hours, (\d+) minutes, (\d+) sec
 def name_servers(facts: ClusterFacts) -> Iterator[Finding]:
     """Reachable, and of one mind."""
     for each in facts.name_servers:
-        if each.problem is not None:
+        if each.problem is not None and each.is_refusal:
+            remedy = "give the address of a name server, whose usual port is 9876"
+            what = "it is not a name server, but a broker or a proxy: {problem}"
+            yield error("name-server-down", each.address, what, remedy, problem=each.problem)
+        elif each.problem is not None:
             remedy = "start it, open the port, or leave it out of the list"
             what = "it does not answer: {problem}"
             yield error(

@@ -86,6 +86,8 @@ export const saidInChinese = {
   "id {number} is at {told}: clients find now one, now the other": "编号 {number} 同时位于 {told}：客户端时而找到这一个，时而找到另一个",
   "in production set autoCreateTopicEnable=false: a misspelt name becomes a topic": "生产环境请设置 autoCreateTopicEnable=false：否则写错的名称也会成为主题",
   "it does not answer: {problem}": "没有响应：{problem}",
+  "it is not a name server, but a broker or a proxy: {problem}": "这不是 NameServer，而是 Broker 或 Proxy：{problem}",
+  "give the address of a name server, whose usual port is 9876": "请填写 NameServer 的地址，常用端口为 9876",
   "it does not know broker {name} (id {number}), which another name server does": "它不知道 Broker {name}（id {number}），而另一个 NameServer 知道",
   "it is a SYNC_MASTER without a slave": "它是 SYNC_MASTER，却没有从节点",
   "it is not among the newest that were given up: look at the list again": "它不在最近放弃的事务之中：请重新查看列表",
