@@ -24,8 +24,9 @@ FOLDERS = ("unit", "cluster", "integration", "interop", "faults", "pipeline")
 # Helpers explain their asserts as tests do.
 pytest.register_assert_rewrite("tests.client_steps", *(f"tests.{folder}" for folder in FOLDERS))
 
-# The same examples in every run; a machine under load is not a failure. `make faults-formats` asks for the thorough
-# profile.
+# The same examples in every run of the same modules (Hypothesis mixes in constants of whatever is loaded, so a worker
+# that had other tests before has others); a machine under load is not a failure. `make faults-formats` asks for the
+# thorough profile.
 hypothesis.settings.register_profile("skyrocket", deadline=None, derandomize=True, max_examples=40)
 hypothesis.settings.register_profile("thorough", deadline=None, derandomize=True, max_examples=300)
 hypothesis.settings.load_profile("skyrocket")

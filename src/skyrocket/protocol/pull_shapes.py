@@ -147,5 +147,7 @@ def _has_shape(header: bytes, command: RemotingCommand, committed: bytes, offset
     except orjson.JSONDecodeError:
         return False
     ext_fields = fields["extFields"]
+    if not isinstance(ext_fields, dict):  # the name stands again, with something else behind it
+        return False
     found = (ext_fields.get("commitOffset"), ext_fields.get("queueOffset"), fields.get("opaque"))
     return found == (committed.decode(), offset.decode(), int(digits))
