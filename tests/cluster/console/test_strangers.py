@@ -45,6 +45,16 @@ async def test_a_login_that_no_broker_answers_is_no_wrong_one() -> None:
         await visitor.log_in()
 
 
+async def test_guesses_keep_no_script_from_the_same_address_out() -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        made = await _token(visitor)
+        for _ in range(6):
+            await visitor.http.post("/api/login", json={"token": "guess"}, headers=HEADERS)
+        async with script(visitor, made) as report:
+            looked = await report.get("/api/overview")
+    assert looked.status_code == 200
+
+
 async def test_strangers_leave_their_wrong_logins_in_the_audit_and_nothing_else() -> None:
     async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
         for token in [""] * 3 + ["guess"] * 8:

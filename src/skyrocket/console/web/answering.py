@@ -81,16 +81,15 @@ class Answering:
     async def _of_token(self, request: Request) -> Session | None:
         """Of a script that shows one; no page of another site can, so that it needs no other word.
 
-        Raises TokenRefused.
+        Raises NeedsLogin or TooManyAttempts.
         """
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        address = _address(request)
-        self._parts.attempts.check(address)
         token = await self._parts.tokens.used(text.strip())
-        if token is None:
-            self._parts.attempts.failed(address)
+        if token is None:  # who has one does not wait for those that guess at the same address: nobody can guess it
+            self._parts.attempts.check(_address(request))
+            self._parts.attempts.failed(_address(request))
             raise NeedsLogin("the console does not know this token, or it was taken back: look at the page Access")
         return Session(f"token {token.name}", None, token=token)
 
