@@ -224,6 +224,19 @@ async def test_a_stranger_may_send_no_large_body() -> None:
     assert (large.status_code, large.json()["error"]) == (400, "a body has at most 65,536 bytes")
 
 
+async def test_a_websocket_is_refused_and_is_no_error_of_ours(caplog: pytest.LogCaptureFixture) -> None:
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    async with (
+        AsyncLocalCluster() as cluster,
+        Console(ConsoleSettings(cluster.client_settings, port=0)) as console,
+        httpx.AsyncClient(base_url=console.address) as http,
+    ):
+        answer = await http.get("/api/live", headers={**upgrade, **key})
+    assert answer.status_code == 403
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def test_names_with_a_percent_sign_are_followed_live() -> None:
     async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
         await cluster.create_topic("%DLQ%billing", queues=1)
