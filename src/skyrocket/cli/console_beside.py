@@ -1,12 +1,14 @@
 """The console beside a standalone's servers: a convenience, without which they run as well."""
 
+import asyncio
 import contextlib
 import json
+import logging
 import socket
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -18,11 +20,12 @@ from skyrocket.remoting.listening import CannotListen, why_not_listening
 from skyrocket.remoting.tls import client_tls
 
 if TYPE_CHECKING:
+    from skyrocket.console.server import Console
     from skyrocket.schemas.catalog import Catalog
 
-_PORT_OPTION: Final = "--console-port"
+_logger = logging.getLogger(__name__)
 
-Failures = tuple[Coroutine[Any, Any, NoReturn], ...]
+_PORT_OPTION: Final = "--console-port"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +38,13 @@ class Pages:
 
 
 @contextlib.asynccontextmanager
-async def console_beside(wanted: Pages | None, name_servers: str, sections: Sections) -> AsyncIterator[Failures]:
-    """As wanted, unless None is; what would end it is what is entered.
+async def console_beside(wanted: Pages | None, name_servers: str, sections: Sections) -> AsyncIterator[None]:
+    """As wanted, unless None is; what ends it later is said, and ends nothing else.
 
     Who did not choose the port runs without pages when it is taken. Raises CannotListen to the others.
     """
     if wanted is None:
-        yield ()
+        yield
         return
     try:
         require_console()
@@ -53,12 +56,24 @@ async def console_beside(wanted: Pages | None, name_servers: str, sections: Sect
         if wanted.port is not None:
             raise
         typer.echo(f"skyrocket standalone: warning: no console: {error}. Silence this with --no-console", err=True)
-        yield ()
+        yield
         return
     typer.echo(f"Console: {console.operator_address}")
+    watching = asyncio.create_task(_until_it_fails(console), name="console-beside")
     try:
-        yield (console.failed(),)
+        yield
     finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        await console.stop()
+
+
+async def _until_it_fails(console: "Console") -> None:
+    try:
+        await console.failed()
+    except Exception as error:  # an edge: whatever the pages died of, messages go on
+        _logger.error("the console has ended", exc_info=error)
+        typer.echo("skyrocket standalone: warning: the console has ended, and all else goes on: see the log", err=True)
         await console.stop()
 
 

@@ -172,8 +172,8 @@ async def _serve(names: NameServerConfig, sections: Sections, plans: Sequence[Br
                     typer.echo(_places(controller, plans, serving.addresses))
                 failures = [server.failed(), serving.failed()]
                 failures += [] if controller is None else [controller.failed()]
-                async with console_beside(pages, local, sections) as failed:
-                    await until_stopped(stopping, *failures, *failed)
+                async with console_beside(pages, local, sections):
+                    await until_stopped(stopping, *failures)
     typer.echo("Skyrocket has stopped.")
 
 

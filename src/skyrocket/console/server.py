@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final, NoReturn, Self
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -78,6 +79,7 @@ class Console:
         self._services = Services(clock)
         self._server: _Uvicorn | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._is_open = False
         self.address = ""  # as a browser takes it, from the start on
 
     async def __aenter__(self) -> Self:
@@ -98,6 +100,7 @@ class Console:
             await self.parts.accounts.stop()
             await self.parts.database.close()
             raise
+        self._is_open = True
         self._services.start(self.recorder.run, "console-recorder")
         self._services.start(self.parts.watcher.run, "console-alerts")
         outboxes: list[Outbox[Any]] = [*self.parts.watcher.outboxes, *self.parts.audit.outboxes]
@@ -177,6 +180,9 @@ class Console:
 
     async def close(self) -> None:
         """What `open` has opened."""
+        if not self._is_open:
+            return
+        self._is_open = False
         await self._services.end()
         await self.parts.copies.end()
         await self.parts.controllers.end()
@@ -190,7 +196,7 @@ def _outboxes(settings: ConsoleSettings, clock: ServiceClock) -> list[Outbox[New
     """Who is told of alerts."""
     found: list[Outbox[News]] = []
     if settings.webhook:
-        found.append(Outbox(f"the webhook {settings.webhook}", partial(post, settings.webhook, "alerts"), clock))
+        found.append(Outbox(_webhook(settings.webhook), partial(post, settings.webhook, "alerts"), clock))
     if settings.mail is not None:
         receivers = ", ".join(settings.mail.receivers)
         given = settings.client.name_servers
@@ -202,4 +208,9 @@ def _outboxes(settings: ConsoleSettings, clock: ServiceClock) -> list[Outbox[New
 def _told_of_changes(settings: ConsoleSettings, clock: ServiceClock) -> list[Outbox[AuditEntry]]:
     """Who is told of what is written into the audit."""
     url = settings.audit_webhook
-    return [Outbox(f"the webhook {url}", partial(post, url, "audit"), clock, "change")] if url else []
+    return [Outbox(_webhook(url), partial(post, url, "audit"), clock, "change")] if url else []
+
+
+def _webhook(url: str) -> str:
+    """What logs call it: the rest of its address is often a secret."""
+    return f"the webhook at {urlsplit(url).hostname}"

@@ -108,3 +108,20 @@ async def test_mutes_of_earlier_releases_are_kept(tmp_path: Path) -> None:
             found = await visitor.get("/api/alerts")
     assert [each["id"] for each in found["rules"]] == ["any", "told"]
     assert [(each["rule"], each["name"]) for each in found["mutes"]] == [("any", "*")]
+
+
+async def test_the_first_dead_letters_of_a_group_have_grown_from_nothing() -> None:
+    async with AsyncLocalCluster() as cluster, cluster.producer() as producer:
+        await cluster.create_topic("%DLQ%before", queues=1)
+        await producer.send(Message("%DLQ%before", b"old"))
+        async with console_of(cluster) as visitor:
+            parts, recorder = visitor.console.parts, visitor.console.recorder
+            await recorder.record()
+            await cluster.create_topic("%DLQ%billing", queues=1)
+            for body in (b"1", b"2"):
+                await producer.send(Message("%DLQ%billing", body))
+            for _ in range(2):
+                parts.view.forget()
+                await recorder.record()
+            found = await measures(parts.view, parts.series, QueueProgress(), parts.clock.now_ms())
+    assert found["dead_letters_per_hour"] == {"before": 0.0, "billing": 2.0}

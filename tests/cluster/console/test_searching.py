@@ -44,7 +44,7 @@ async def test_the_tail_takes_sql_and_tells_what_is_wrong_with_it() -> None:
         parts = visitor.console.parts
 
         def follow(sql: str) -> AsyncGenerator[bytes, None]:
-            return tail(parts.accounts.own.admin, "Orders", TailWanted(sql=sql), parts.streams, parts.decoder)
+            return tail(parts.accounts.own.admin, "Orders", TailWanted(sql=sql), parts.streams, parts.decoder, _may)
 
         refused = [each async for each in follow("price >")]
         events = follow("price > 3")
@@ -78,3 +78,7 @@ async def test_an_id_that_names_an_address_outside_the_cluster_asks_nobody_there
     assert (page.status_code, "no offset id of a broker of this cluster" in page.json()["error"]) == (404, True)
     assert anywhere["rows"] == []
     assert asked == []
+
+
+def _may() -> None:
+    """Whoever follows may go on."""

@@ -108,7 +108,7 @@ async def test_a_topic_is_followed_live_and_no_faster_than_asked_for() -> None:
     async with operator() as (cluster, visitor):
         await cluster.create_topic("Orders", queues=1)
         parts = visitor.console.parts
-        events = tail(parts.accounts.own.admin, "Orders", TailWanted(per_second=4), parts.streams, parts.decoder)
+        events = tail(parts.accounts.own.admin, "Orders", TailWanted(per_second=4), parts.streams, parts.decoder, _may)
         assert (await anext(events)).startswith(b"event: begun")
         async with cluster.producer() as producer:
             for number in range(5):
@@ -138,3 +138,7 @@ async def test_lists_are_cut_into_pages_and_wrong_wishes_name_the_field() -> Non
     assert "choose one of name" in wrong.json()["error"]
     assert "colour is not known here" in unknown.json()["error"]
     assert (no_json.status_code, "not JSON" in no_json.json()["error"]) == (400, True)
+
+
+def _may() -> None:
+    """Whoever follows may go on."""

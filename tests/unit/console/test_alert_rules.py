@@ -88,3 +88,11 @@ def test_a_slave_is_behind_by_what_its_master_has_more_and_only_while_both_say_s
         broker("c", 1, 5),
     ]
     assert slaves_behind(brokers) == {"a:1": 600.0, "a:2": 0.0}
+
+
+def test_a_clock_that_is_set_back_delays_no_alert_longer_than_its_patience() -> None:
+    watch = Watch()
+    day_ms = 24 * 60 * MINUTE_MS
+    begun = [watch.look(LATE, 100, now_ms) for now_ms in (day_ms, 0, 5 * MINUTE_MS)]
+    ended = [watch.look(LATE, 0, now_ms) for now_ms in (day_ms, MINUTE_MS, 6 * MINUTE_MS)]
+    assert (begun[-1], ended[-1]) == (Phase.FIRING, Phase.QUIET)

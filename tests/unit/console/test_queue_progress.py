@@ -41,3 +41,12 @@ def test_a_trend_is_the_change_over_the_last_minutes() -> None:
         trends.look("billing", 100 + minute, minute * 60.0)
     assert trends.change("billing", 107, 421.0) == 5  # since the second minute
     assert trends.change("unknown", 1, 1.0) is None
+
+
+def test_a_clock_that_is_set_back_does_not_keep_a_queue_from_being_stuck() -> None:
+    progress = QueueProgress()
+    found = [
+        progress.stuck_seconds({"billing": [_lag(0, 5)]}, {"billing"}, now_ms)["billing"]
+        for now_ms in (86_400_000, 0, 600_000)
+    ]
+    assert found == [0.0, 0.0, 600.0]

@@ -8,7 +8,7 @@ import pytest
 
 from skyrocket.clock import SystemClock
 from skyrocket.console.history.database import Database
-from skyrocket.console.history.series import DAY_MS, HOUR_MS, MINUTE_MS, Series
+from skyrocket.console.history.series import DAY_MS, HOUR_MS, MINUTE_MS, Sample, Series, thinned
 from skyrocket.console.login.audit import Audit
 from skyrocket.errors import ConfigError
 
@@ -104,3 +104,52 @@ async def test_the_file_of_an_earlier_release_is_used_on_with_what_it_has(tmp_pa
     entries = await audit.entries()
     await database.close()
     assert [(each.target, each.before, each.after) for each in entries] == [("/y", "1", "2"), ("/x", "old", "")]
+
+
+async def test_a_second_console_does_not_write_into_the_file_of_the_first(tmp_path: Path) -> None:
+    first = Database(tmp_path / "console.db")
+    await first.open()
+    with pytest.raises(ConfigError, match=r"another console uses its file .*console.db: choose another with --data"):
+        await Database(tmp_path / "console.db").open()
+    await first.close()
+    again = Database(tmp_path / "console.db")
+    await again.open()
+    await again.close()
+
+
+async def test_nobody_else_reads_the_file_nor_what_lies_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "console.db").touch(0o644)
+    database = Database(tmp_path / "console.db")
+    await database.open()
+    await Series(database, MANY).add({"in:cluster": 1.0}, NOON_MS)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    await database.close()
+    assert modes == {"console.db": 0o600, "console.db-wal": 0o600}
+
+
+async def test_what_is_forgotten_gives_its_room_back(tmp_path: Path) -> None:
+    database = Database(tmp_path / "console.db")
+    await database.open()
+    series = Series(database, MANY)
+    for hour in range(50):
+        await series.add({f"in:topic:{number}": 1.0 for number in range(200)}, NOON_MS + hour * HOUR_MS)
+    before = await _pages(database)
+    await series.prune(NOON_MS + 400 * DAY_MS)
+    after = await _pages(database)
+    await database.close()
+    assert before > 500
+    assert after < 50
+    assert (tmp_path / "console.db").stat().st_size < 50 * 4096
+
+
+async def _pages(database: Database) -> int:
+    return int(await database.do(lambda connection: connection.execute("PRAGMA page_count").fetchone()[0]))
+
+
+def test_a_long_span_leaves_out_no_lag_and_has_the_mean_of_rates() -> None:
+    samples = [Sample(minute * MINUTE_MS, 60.0 if minute == 7 else 0.0) for minute in range(10)]
+    lags, rates = thinned("lag:group:g", samples, 4), thinned("in:cluster", samples, 4)
+    assert [(sample.at_ms // MINUTE_MS, sample.value) for sample in lags] == [(0, 0.0), (3, 0.0), (6, 60.0), (9, 0.0)]
+    assert [sample.value for sample in rates] == [0.0, 0.0, 20.0, 0.0]
+    assert thinned("in:cluster", samples, 10) == samples
+    assert thinned("in:cluster", [], 10) == []

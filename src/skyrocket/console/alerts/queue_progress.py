@@ -41,7 +41,7 @@ class QueueProgress:
                 if each.lag <= 0:
                     continue
                 offset, since_ms = self._unmoved.get((group, each.queue), (each.consumer_offset, now_ms))
-                if offset != each.consumer_offset:
+                if offset != each.consumer_offset or since_ms > now_ms:  # the clock may be set back
                     since_ms = now_ms
                 unmoved[group, each.queue] = each.consumer_offset, since_ms
                 found[group] = max(found[group], (now_ms - since_ms) / 1000)

@@ -75,12 +75,13 @@ class Watch:
     def look(self, rule: Rule, value: float, now_ms: int) -> Phase | None:
         """The phase that has just begun, None if it goes on."""
         self.value = value
+        self.since_ms = min(self.since_ms, now_ms)  # the clock may be set back
         patience_ms = rule.minutes * 60_000
         if self.phase is Phase.FIRING:
             if value > rule.threshold * _WELL_BELOW:
                 self.well_since_ms = None
                 return None
-            if self.well_since_ms is None:
+            if self.well_since_ms is None or self.well_since_ms > now_ms:
                 self.well_since_ms = now_ms
             return self._begin(Phase.QUIET, now_ms) if now_ms - self.well_since_ms >= patience_ms else None
         if value < rule.threshold:

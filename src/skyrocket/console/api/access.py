@@ -7,6 +7,7 @@ from ipaddress import ip_address, ip_network
 from typing import Final, Literal
 
 from skyrocket.client.admin.account_admin import Right, rights_in
+from skyrocket.client.admin.admin import Admin
 from skyrocket.client.core.errors import BrokerRefused, ClientError, TooOld
 from skyrocket.client.core.names import wrap
 from skyrocket.console.api.endpoint import Call, Done, Family
@@ -246,7 +247,12 @@ async def may(call: Call, wanted: MayWanted) -> May:
     """Whether a user may do something, by the rules as they are."""
     if wanted.address:
         _check_address(wanted.address)
-    users = [user for of_broker in (await call.admin.users(wanted.user)).values() for user in of_broker]
+    return await verdict(call.admin, wanted)
+
+
+async def verdict(admin: Admin, wanted: MayWanted) -> May:
+    """By what brokers tell `admin` of users and rights."""
+    users = [user for of_broker in (await admin.users(wanted.user)).values() for user in of_broker]
     user = next((user for user in users if user.username == wanted.user), None)
     if user is None:
         return May(False, "the brokers do not know this user")
@@ -256,7 +262,7 @@ async def may(call: Call, wanted: MayWanted) -> May:
         return May(True, "Super users may do everything")
     lines = [
         right
-        for of_broker in (await call.admin.rights(f"User:{wanted.user}")).values()
+        for of_broker in (await admin.rights(f"User:{wanted.user}")).values()
         for acl in of_broker
         for right in rights_in(acl)
         if right.subject == f"User:{wanted.user}" and _covers(right, wanted)

@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from skyrocket.client.admin.account_admin import KeepsNoUsers
+from skyrocket.client.core.errors import TooOld
 from skyrocket.console.alerts.mutes import WHOLE_RULE, Mute, with_mute
 from skyrocket.console.alerts.news import News
 from skyrocket.console.alerts.rules import KINDS, Kind, Rule
 from skyrocket.console.alerts.watcher import Firing
+from skyrocket.console.api.access import MayWanted, verdict
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
+from skyrocket.console.login.tokens import TokenRefused
 from skyrocket.model.words import said, said_of
 
 family = Family("Alerts")
@@ -51,6 +55,7 @@ class RuleWanted:
 @family.put("/api/alerts/rules/{rule}")
 async def put_rule(call: Call, wanted: RuleWanted) -> Done:
     """Add a rule or change it."""
+    await _check_may_silence(call)
     kind: Kind | None = next((each for each in KINDS if each == wanted.kind), None)
     if kind is None:
         raise BadInput("kind is {kind!r}: choose one of {names}", kind=wanted.kind, names=", ".join(KINDS))
@@ -78,6 +83,7 @@ class MuteWanted:
 @family.post("/api/alerts/rules/{rule}/mute")
 async def mute(call: Call, wanted: MuteWanted) -> Done:
     """Tell nothing of a rule, or of one name of it, for a while; it is still shown."""
+    await _check_may_silence(call)
     watcher, rule = call.parts.watcher, _rule(call)
     if not 0 <= wanted.minutes <= _LONGEST_MUTE_MINUTES:
         raise BadInput("minutes is {minutes}: 0 to {limit}", minutes=wanted.minutes, limit=_LONGEST_MUTE_MINUTES)
@@ -106,6 +112,7 @@ async def mute(call: Call, wanted: MuteWanted) -> Done:
 @family.delete("/api/alerts/rules/{rule}")
 async def delete_rule(call: Call) -> Done:
     """Watch a rule no more."""
+    await _check_may_silence(call)
     rule = _rule(call)
     call.before = rule
     await call.parts.watcher.keep([each for each in call.parts.watcher.rules if each is not rule])
@@ -117,3 +124,26 @@ def _rule(call: Call) -> Rule:
         if rule.id == call.path["rule"]:
             return rule
     raise BadInput("there is no rule {rule}: /api/alerts lists them", rule=call.path["rule"])
+
+
+async def _check_may_silence(call: Call) -> None:
+    """Rules are the console's own and no broker is asked, so it asks itself; raises TokenRefused.
+
+    Who may not change the cluster shall not keep its alerts from others.
+    """
+    session = call.session
+    if session is None or session.credentials is None:  # the operator, or a token that may change
+        return
+    admin = call.parts.accounts.own.admin
+    try:
+        told = [
+            await verdict(admin, MayWanted(session.account, f"Cluster:{name}", "Update"))
+            for name in (await call.parts.view.cluster.get()).clusters
+        ]
+    except (TooOld, KeepsNoUsers):  # accounts of a file: brokers tell nobody what they may
+        return
+    if not all(each.allowed for each in told):
+        raise TokenRefused(
+            "alert rules are for who may change the cluster: {account} has no right to Update it",
+            account=session.account,
+        )

@@ -11,6 +11,7 @@ from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.topics import Difference, Differences
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.runtime import BrokerState
+from skyrocket.console.telling.secrets import is_secret
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.words import said, said_of
 from skyrocket.protocol.bodies.replication import HaStatus
@@ -32,7 +33,6 @@ _DEFAULTS: Final = {
     for key, value in shown_pairs_of(section).items()
     if key not in _OF_THE_PLACE and not key.startswith("storePath")
 }
-_SECRET_WORDS: Final = ("password", "secret", "credentials", "authenticationuser")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +156,8 @@ class BrokerSettings:
 async def settings(call: Call) -> BrokerSettings:
     """All settings of one broker."""
     known = next(iter((await call.admin.broker_settings(broker=(await _known(call)).address)).values()))
-    shown = {key: "***" if _is_secret(key) and value else value for key, value in sorted(known.items())}
+    shown = {key: "***" if is_secret(key) and value else value for key, value in sorted(known.items())}
     return BrokerSettings(shown, {key: value for key, value in _DEFAULTS.items() if key in known})
-
-
-def _is_secret(key: str) -> bool:
-    return any(word in key.lower() for word in _SECRET_WORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +173,7 @@ async def preview_settings(call: Call, wanted: SettingsWanted) -> Differences:
     changes = await call.admin.setting_changes(wanted.settings, broker=(await _known(call)).address)
     return Differences(
         [
-            Difference(str(each.place), each.key, "***" if _is_secret(each.key) else each.before or "", each.after)
+            Difference(str(each.place), each.key, "***" if is_secret(each.key) else each.before or "", each.after)
             for each in changes
         ]
     )
@@ -188,8 +184,8 @@ async def change_settings(call: Call, wanted: SettingsWanted) -> Done:
     """Change settings while the broker runs; it keeps them."""
     state = await _known(call)
     changes = await call.admin.setting_changes(wanted.settings, broker=state.address)
-    call.before = {each.key: "***" if _is_secret(each.key) else each.before for each in changes}
-    call.after = {each.key: "***" if _is_secret(each.key) else each.after for each in changes}
+    call.before = {each.key: "***" if is_secret(each.key) else each.before for each in changes}
+    call.after = {each.key: "***" if is_secret(each.key) else each.after for each in changes}
     await call.admin.apply_setting_changes(changes)
     now = next(iter((await call.admin.broker_settings(broker=state.address)).values()))
     unkept = [each.key for each in changes if now.get(each.key) != each.after]

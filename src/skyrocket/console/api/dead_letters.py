@@ -1,6 +1,7 @@
 """Dead letters: what groups have given up, why, and letting them have it again."""
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -24,6 +25,7 @@ family = Family("Dead letters")
 
 _MOST: Final = 500
 _MOST_EXPORTED: Final = 20_000
+_MEDIA: Final = {"csv": "text/csv", "json": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
 _LONGEST_SECONDS: Final = 60  # a page waits for it
 
 
@@ -242,18 +244,19 @@ class ExportWanted:
     contains: str = ""
 
 
-@family.get("/api/dead-letters/{group}/export")
+@family.get("/api/dead-letters/{group}/export", media=tuple(_MEDIA.values()))
 async def export(call: Call, wanted: ExportWanted) -> Response:
     """Dead letters as a file: a CSV table, or JSON lines or Parquet with bodies."""
     choice = _choice(DeadWanted(wanted.key, wanted.error, wanted.contains))
     found = await call.admin.dead_letters(call.path["group"], choice, most=_MOST_EXPORTED)
-    name = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in call.path["group"])
-    headers = {"Content-Disposition": f'attachment; filename="dead-letters-{name}.{wanted.format}"'}
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", call.path["group"])
+    file, media = f"dead-letters-{name}.{wanted.format}", _MEDIA[wanted.format]
+    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
     if wanted.format == "json":
         lines = b"".join(orjson.dumps(full_of(message)) + b"\n" for message in found)
-        return Response(lines, media_type="application/x-ndjson", headers=headers)
+        return Response(lines, media_type=media, headers=headers)
     if wanted.format == "parquet":
         data = await asyncio.to_thread(parquet_of, found)
-        return Response(data, media_type="application/vnd.apache.parquet", headers=headers)
+        return Response(data, media_type=media, headers=headers)
     rows = await _rows(call, found)
-    return Response(csv_of(DeadRow.__slots__, rows), media_type="text/csv", headers=headers)
+    return Response(csv_of(DeadRow.__slots__, rows), media_type=media, headers=headers)

@@ -12,18 +12,20 @@ The second parameter is a dataclass: what a GET reads from the query string, and
 is a dataclass too. Both are what `openapi` tells of it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 from skyrocket.client.admin.admin import Admin
 from skyrocket.console.core.parts import Parts
 from skyrocket.console.login.accounts import Actor
-from skyrocket.console.login.sessions import Session
+from skyrocket.console.login.sessions import NeedsLogin, Session
 from skyrocket.model.words import Phrase, phrase_of
 
 H = TypeVar("H", bound=Callable[..., Awaitable[Any]])
+
+JSON: Final = ("application/json",)
 
 
 @dataclass(slots=True)
@@ -48,6 +50,15 @@ class Call:
     @property
     def now_ms(self) -> int:
         return self.parts.clock.now_ms()
+
+    def check_session(self) -> None:
+        """For what goes on after its request; raises NeedsLogin when it may not any more."""
+        parts, session = self.parts, self.session
+        if parts.settings.anonymous_may_read or session is None:
+            return
+        is_there = parts.sessions.knows(self.cookie) if session.token is None else parts.tokens.knows(session.token)
+        if not is_there:
+            raise NeedsLogin("this session has ended: log in again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,7 @@ class Endpoint:
     answer: Any
     secret: bool = False  # only for those who have logged in, and in their name, also as a GET
     is_open: bool = False  # for everybody, also as a POST: the login itself
+    media: Sequence[str] = JSON  # what the answer may be
 
     @property
     def changes(self) -> bool:
@@ -93,9 +105,11 @@ class Family:
         self.name = name
         self.endpoints: list[Endpoint] = []
 
-    def get(self, path: str, *, secret: bool = False, is_open: bool = False) -> Callable[[H], H]:
-        """Reads."""
-        return self._on("GET", path, secret=secret, is_open=is_open)
+    def get(
+        self, path: str, *, secret: bool = False, is_open: bool = False, media: Sequence[str] = JSON
+    ) -> Callable[[H], H]:
+        """Reads; `media` is of what is not JSON."""
+        return self._on("GET", path, secret=secret, is_open=is_open, media=media)
 
     def post(self, path: str, *, is_open: bool = False) -> Callable[[H], H]:
         """Creates, or does."""
@@ -109,14 +123,12 @@ class Family:
         """Removes."""
         return self._on("DELETE", path)
 
-    def _on(self, method: str, path: str, *, secret: bool = False, is_open: bool = False) -> Callable[[H], H]:
+    def _on(self, method: str, path: str, **options: Any) -> Callable[[H], H]:
         def put(handler: H) -> H:
             hints = get_type_hints(handler)
             names = list(signature(handler).parameters)
             wanted = hints[names[1]] if len(names) > 1 else None
-            self.endpoints.append(
-                Endpoint(self.name, method, path, handler, wanted, hints["return"], secret=secret, is_open=is_open)
-            )
+            self.endpoints.append(Endpoint(self.name, method, path, handler, wanted, hints["return"], **options))
             return handler
 
         return put

@@ -5,7 +5,7 @@ from typing import Final
 
 from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.api.values import BadInput
-from skyrocket.console.history.series import HOUR_MS, Sample
+from skyrocket.console.history.series import HOUR_MS, Sample, thinned
 
 family = Family("History")
 
@@ -24,7 +24,7 @@ class HistoryWanted:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Minutes for a week, hours before; longer spans are thinned out."""
+    """Minutes for a week, hours before; in longer spans one stands for several: worst of a lag, mean of a rate."""
 
     series: str
     from_ms: int
@@ -40,5 +40,4 @@ async def history(call: Call, wanted: HistoryWanted) -> History:
     to_ms = call.now_ms
     from_ms = to_ms - round(wanted.hours * HOUR_MS)
     samples = await call.parts.series.between(wanted.series, from_ms, to_ms)
-    every = -(-len(samples) // _MOST_SAMPLES) or 1
-    return History(wanted.series, from_ms, to_ms, samples[::every])
+    return History(wanted.series, from_ms, to_ms, thinned(wanted.series, samples, _MOST_SAMPLES))

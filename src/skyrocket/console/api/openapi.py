@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, get_type_hints
 
 from skyrocket import __version__
-from skyrocket.console.api.endpoint import Endpoint
-from skyrocket.console.api.values import schema
+from skyrocket.console.api.endpoint import JSON, Endpoint
+from skyrocket.console.api.values import is_required, schema
 from skyrocket.console.telling.told_error import Error
 
 _NAMES = re.compile(r"{(\w+)(?::\w+)?}")
@@ -71,7 +71,7 @@ def _operation(endpoint: Endpoint, known: dict[str, Any]) -> dict[str, Any]:
         "summary": (inspect.getdoc(endpoint.handler) or "").split("\n")[0],
         "parameters": parameters,
         "responses": {
-            "200": _content(schema(endpoint.answer, known), "The answer."),
+            "200": _content(schema(endpoint.answer, known), "The answer.", endpoint.media),
             "default": _content({"$ref": "#/components/schemas/Error"}, "Why not."),
         },
     }
@@ -83,7 +83,7 @@ def _operation(endpoint: Endpoint, known: dict[str, Any]) -> dict[str, Any]:
             {
                 "name": field.name,
                 "in": "query",
-                "required": field.default is dataclasses.MISSING,
+                "required": is_required(field),
                 "schema": schema(hints[field.name], known),
             }
             for field in dataclasses.fields(endpoint.wanted)
@@ -91,5 +91,5 @@ def _operation(endpoint: Endpoint, known: dict[str, Any]) -> dict[str, Any]:
     return operation
 
 
-def _content(of: dict[str, Any], says: str) -> dict[str, Any]:
-    return {"description": says, "content": {"application/json": {"schema": of}}}
+def _content(of: dict[str, Any], says: str, media: Sequence[str] = JSON) -> dict[str, Any]:
+    return {"description": says, "content": {each: {"schema": of} for each in media}}

@@ -77,6 +77,7 @@ async def set_quota(call: Call, wanted: QuotaWanted) -> Done:
     """Set a limit on all masters, or take it away; other limits stay."""
     account = wanted.name if wanted.subject == ACCOUNT else None
     namespace = wanted.name if wanted.subject == NAMESPACE else None
+    call.before = await _limits(call, wanted)
     places = await call.admin.set_quota({wanted.quota: wanted.limit}, account=account, namespace=namespace)
     if wanted.limit is None:
         return Done(
@@ -96,6 +97,17 @@ async def set_quota(call: Call, wanted: QuotaWanted) -> Done:
             brokers=brokers(places),
         )
     )
+
+
+async def _limits(call: Call, wanted: QuotaWanted) -> dict[str, int]:
+    """By broker, as they are now."""
+    return {
+        place.broker_name: use.limit
+        for place, rows in (await call.admin.quotas()).items()
+        for row in rows
+        for use in row.uses
+        if (row.subject_type, row.name, use.kind) == (wanted.subject, wanted.name, wanted.quota)
+    }
 
 
 def _subject(wanted: QuotaWanted) -> Said:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from skyrocket import __version__
+from skyrocket.client.core.settings import Acl
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.login.accounts import LoginRefused
@@ -38,14 +39,14 @@ class Login:
 @family.get("/api/session", is_open=True)
 async def session(call: Call) -> SessionAnswer:
     """Who is logged in, and at which cluster."""
-    known = call.session
-    servers = call.parts.accounts.reading.admin.name_servers()
+    known, anonymous_may_read = call.session, call.parts.settings.anonymous_may_read
+    may_look = anonymous_may_read or known is not None
     return SessionAnswer(
         None if known is None else known.account,
-        known is not None,
-        call.parts.settings.anonymous_may_read,
+        known is not None and known.may_change,
+        anonymous_may_read,
         _FOR_THE_LOGIN if known is None else known.csrf,
-        servers,
+        call.parts.accounts.reading.admin.name_servers() if may_look else [],
         __version__,
     )
 
@@ -53,23 +54,22 @@ async def session(call: Call) -> SessionAnswer:
 @family.post("/api/login", is_open=True)
 async def login(call: Call, wanted: Login) -> Done:
     """Begin a session; the cookie is the answer's."""
-    call.parts.attempts.check(call.address)
     if not wanted.token and not wanted.account:
         raise BadInput("give the console's token, or account and password")
-    try:
-        if wanted.token:
-            if not same_secret(wanted.token, call.parts.token):
-                raise LoginRefused("that is not the token which the console printed when it started")
-            account, credentials = "operator", None
-        else:
-            account, credentials = wanted.account, await call.parts.accounts.check(wanted.account, wanted.password)
-    except LoginRefused:
-        call.parts.attempts.failed(call.address)
-        raise
-    call.parts.attempts.succeeded(call.address)
+    with call.parts.attempts.one(call.address, LoginRefused):
+        account, credentials = await _known(call, wanted)
     call.parts.sessions.end(call.cookie)
     call.new_cookie, call.session = call.parts.sessions.begin(account, credentials)
     return Done(said("logged in as {account}", account=account))
+
+
+async def _known(call: Call, wanted: Login) -> tuple[str, Acl | None]:
+    """Who that is, None: the console's own account; raises LoginRefused."""
+    if not wanted.token:
+        return wanted.account, await call.parts.accounts.check(wanted.account, wanted.password)
+    if not same_secret(wanted.token, call.parts.token):
+        raise LoginRefused("that is not the token which the console printed when it started")
+    return "operator", None
 
 
 @family.post("/api/logout")

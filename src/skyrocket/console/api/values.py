@@ -10,6 +10,7 @@ from skyrocket.model.words import said
 
 T = TypeVar("T")
 
+_LARGEST = (1 << 62) - 1  # brokers and the file have 64 bits, and something is added at times
 _NAMES = {str: said("text"), int: said("a whole number"), float: said("a number"), bool: said("true or false")}
 
 
@@ -34,7 +35,7 @@ def read(kind: type[T], given: Any, *, from_text: bool = False) -> T:
     for name, field in fields.items():
         if name in given:
             values[name] = _value(hints[name], given[name], name, from_text)
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        elif is_required(field):
             raise BadInput("{name} is missing", name=name)
     return kind(**values)
 
@@ -73,14 +74,21 @@ def _simple(hint: Any, given: Any, name: str, from_text: bool) -> Any:
         return given in ("true", "1")
     if hint in (int, float) and from_text:
         try:
-            return hint(given)
+            given = hint(given)
         except ValueError:
             raise BadInput("{name} is {given!r}, not {kind}", name=name, given=given, kind=_NAMES[hint]) from None
     if hint is float and isinstance(given, int) and not isinstance(given, bool):
-        return float(given)
+        given = float(given)
     if not isinstance(given, hint) or (hint is int and isinstance(given, bool)):
         raise BadInput("{name} must be {kind}", name=name, kind=_NAMES.get(hint, hint.__name__))
+    if hint in (int, float) and not -_LARGEST <= given <= _LARGEST:  # nan, too
+        raise BadInput("{name} is no number that there is room for: at most {limit:,}", name=name, limit=_LARGEST)
     return given
+
+
+def is_required(field: "dataclasses.Field[Any]") -> bool:
+    """Whether it has no default; an answer may have more that is always there."""
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def schema(hint: Any, known: dict[str, Any]) -> dict[str, Any]:
@@ -104,6 +112,7 @@ def schema(hint: Any, known: dict[str, Any]) -> dict[str, Any]:
                 "type": "object",
                 "description": (hint.__doc__ or "").strip(),
                 "properties": {field.name: schema(hints[field.name], known) for field in dataclasses.fields(hint)},
+                "required": [field.name for field in dataclasses.fields(hint) if is_required(field)],
             }
         return {"$ref": f"#/components/schemas/{name}"}
     kinds = {str: "string", int: "integer", float: "number", bool: "boolean"}

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from skyrocket.client.core.settings import ClientSettings
 from skyrocket.console.alerts.mail import MailSettings
+from skyrocket.errors import ConfigError
 from skyrocket.schemas.catalog import Catalog
 
 DEFAULT_PORT: Final = 8082
@@ -31,7 +33,20 @@ class ConsoleSettings:
     schemas: Catalog = field(default_factory=Catalog)  # of topics: bodies are shown by them
     max_database_bytes: int = 256 * 1024 * 1024
 
+    def __post_init__(self) -> None:
+        for option, url in (("--webhook", self.webhook), ("--audit-webhook", self.audit_webhook)):
+            if url and not _is_of_the_web(url):
+                raise ConfigError(f"{option} {url!r}: write http://HOST/… or https://HOST/…")
+
     @property
     def is_https(self) -> bool:
         """Whether browsers see HTTPS."""
         return self.certificate is not None or self.behind_https
+
+
+def _is_of_the_web(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)

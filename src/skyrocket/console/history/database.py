@@ -16,9 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
+from skyrocket.client.core.errors import ClientError
 from skyrocket.errors import ConfigError
 
 T = TypeVar("T")
+
+_MOST_JOURNAL_BYTES: Final = 16 * 1024 * 1024  # what is more is given back once it is in the file
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS minutes (series TEXT, hour INTEGER, samples BLOB, PRIMARY KEY (series, hour)) WITHOUT ROWID;
@@ -36,6 +39,10 @@ CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWI
 """
 
 
+class FileTrouble(ClientError):
+    """The console's file did not take or give something: the disk is full, or the file is damaged."""
+
+
 class Database:
     """Opened at the start, closed at the end; every statement runs on its one thread."""
 
@@ -50,6 +57,9 @@ class Database:
             await self._run(self._open)
         except (OSError, sqlite3.Error) as error:
             self._thread.shutdown()
+            is_taken = isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+            if is_taken:
+                raise ConfigError(f"another console uses its file {self._path}: choose another with --data") from error
             raise ConfigError(
                 f"the console cannot use its file {self._path}: {error}; choose another with --data, or move it away"
             ) from error
@@ -57,23 +67,33 @@ class Database:
     def _open(self) -> None:
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.touch(0o600)
+            self._path.chmod(0o600)  # of an older one; what SQLite puts beside it has the same
         self._connection = sqlite3.connect(self._path or ":memory:", check_same_thread=False)
+        # A second console would write its cluster's numbers among ours, and not hear of rules and tokens that change.
+        self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # what is deleted is given back
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=NORMAL")
+        self._connection.execute(f"PRAGMA journal_size_limit={_MOST_JOURNAL_BYTES}")
         self._connection.executescript(_SCHEMA)
         if "after" not in {row[1] for row in self._connection.execute("PRAGMA table_info(audit)")}:  # an older file
             self._connection.execute("ALTER TABLE audit ADD COLUMN after TEXT NOT NULL DEFAULT ''")
-        if self._path is not None:
-            self._path.chmod(0o600)
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run statements as one transaction."""
+        """Run statements as one transaction; raises FileTrouble."""
         return await self._run(self._do, work)
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._connection:
-            return work(self._connection)
+        try:
+            with self._connection:
+                return work(self._connection)
+        except sqlite3.Error as error:
+            raise FileTrouble(
+                "the console's file {path}: {error}; make room on its disk, or stop the console and move the file away",
+                path=self._path,
+                error=error,
+            ) from error
 
     async def _run(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)

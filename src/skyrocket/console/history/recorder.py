@@ -8,7 +8,8 @@ from skyrocket.client.admin.side_by_side import each
 from skyrocket.clock import ServiceClock
 from skyrocket.console.cluster.topics import TopicFigures
 from skyrocket.console.cluster.view import ClusterView
-from skyrocket.console.history.series import MINUTE_MS, Series
+from skyrocket.console.history.database import FileTrouble
+from skyrocket.console.history.series import MINUTE_MS, MINUTES_KEPT_MS, Series
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.topic import DLQ_PREFIX
@@ -29,17 +30,19 @@ class Recorder:
         self._clock = clock
         self._next_topic = 0
         self._dead: dict[str, int] = {}  # dead letters by group, as the last look at each said
+        self._dead_topics: set[str] | None = None  # that there were at the last look; None before the first
 
     async def run(self) -> None:
         """For ever. A cluster that does not answer leaves a gap."""
         rounds = 0
         while True:
-            try:
-                await self.record()
-            except SkyrocketError as error:
-                _logger.info("no sample was taken: %s", error)
-            if rounds % _ROUNDS_BETWEEN_PRUNES == 0:
-                await self._series.prune(self._clock.now_ms())
+            for work in (self.record, self._prune) if rounds % _ROUNDS_BETWEEN_PRUNES == 0 else (self.record,):
+                try:
+                    await work()
+                except FileTrouble as error:
+                    _logger.warning("no sample was kept: %s", error)
+                except SkyrocketError as error:
+                    _logger.info("no sample was taken: %s", error)
             rounds += 1
             await self._clock.sleep((MINUTE_MS - self._clock.now_ms() % MINUTE_MS) / 1000)
 
@@ -58,6 +61,9 @@ class Recorder:
         samples.update(await self._of_groups())
         samples.update(await self._of_topics())
         await self._series.add(samples, self._clock.now_ms())
+
+    async def _prune(self) -> None:
+        await self._series.prune(self._clock.now_ms())
 
     async def _of_groups(self) -> Mapping[str, float]:
         samples: dict[str, float] = {"lag:cluster": 0.0}
@@ -88,8 +94,19 @@ class Recorder:
             elif figures.in_per_second is not None:
                 samples[f"in:topic:{name}"] = figures.in_per_second
         self._dead = {name: count for name, count in self._dead.items() if name in shapes}
+        if shapes:  # else nobody is up
+            await self._begin_at_nothing({name for name in shapes if name.startswith(DLQ_PREFIX)})
         samples["dead:cluster"] = sum(self._dead.values())
         return samples
+
+    async def _begin_at_nothing(self, topics: set[str]) -> None:
+        """A group has a topic of dead letters from its first on: without a nought before them they have not grown."""
+        now_ms = self._clock.now_ms()
+        for name in topics - self._dead_topics if self._dead_topics is not None else ():
+            series = f"dead:group:{name.removeprefix(DLQ_PREFIX)}"
+            if not await self._series.between(series, now_ms - MINUTES_KEPT_MS, now_ms):  # else its broker was away
+                await self._series.add({series: 0.0}, now_ms - MINUTE_MS)
+        self._dead_topics = topics
 
     async def _figures(self, topic: str) -> TopicFigures | None:
         try:

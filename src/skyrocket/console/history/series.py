@@ -3,7 +3,7 @@
 import math
 import sqlite3
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,8 +70,15 @@ def _add(connection: sqlite3.Connection, samples: Mapping[str, float], at_ms: in
     connection.executemany("INSERT OR REPLACE INTO hours VALUES (?, ?, ?)", by_hour)
 
 
-def _together(name: str, values: "array[float]") -> float:
-    """What is said of an hour: the worst of a lag, the mean of a rate."""
+def thinned(name: str, samples: Sequence[Sample], most: int) -> list[Sample]:
+    """At most so many, each for those behind it as an hour is for its minutes: no lag that was is left out."""
+    every = -(-len(samples) // most) or 1
+    parts = [samples[at : at + every] for at in range(0, len(samples), every)]
+    return [Sample(part[0].at_ms, _together(name, (sample.value for sample in part))) for part in parts]
+
+
+def _together(name: str, values: Iterable[float]) -> float:
+    """What is said of a time: the worst of a lag, the mean of a rate."""
     known = [value for value in values if not math.isnan(value)]
     return max(known) if name.startswith(("lag:", "late:", "disk:", "dead:")) else sum(known) / len(known)
 
@@ -110,7 +117,7 @@ def _prune(connection: sqlite3.Connection, now_ms: int, max_bytes: int) -> None:
         if oldest is None or oldest >= now_ms // DAY_MS:
             break  # the bound is smaller than one day of this cluster: nothing more can go
         connection.execute("DELETE FROM hours WHERE day <= ?", (oldest,))
-    connection.execute("PRAGMA incremental_vacuum")
+    connection.executescript("PRAGMA incremental_vacuum")  # to its end: `execute` gives back one page alone
 
 
 def _size(connection: sqlite3.Connection) -> int:

@@ -1,7 +1,7 @@
 """A topic as it is written to, pushed message by message; no faster than a person can look."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,9 +33,12 @@ class TailWanted:
 
 
 async def tail(
-    admin: Admin, topic: str, wanted: TailWanted, gate: Gate, decoder: Decoder
+    admin: Admin, topic: str, wanted: TailWanted, gate: Gate, decoder: Decoder, check: Callable[[], None]
 ) -> AsyncGenerator[bytes, None]:
-    """From now on: `message` events, `skipped` with a number, `trouble` with its cause."""
+    """From now on: `message` events, `skipped` with a number, `trouble` with its cause.
+
+    `check` raises when whoever asked may not look any more.
+    """
     pause = _PAUSE_SECONDS
     with gate.stream():
         try:
@@ -49,6 +52,7 @@ async def tail(
         yield event("begun", {"queues": len(offsets)})
         while await gate.pause(pause):
             try:
+                check()
                 found, passed = await _round(admin, offsets, chosen)
             except SkyrocketError as error:
                 yield event("trouble", told(error))

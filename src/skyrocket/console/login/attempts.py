@@ -1,6 +1,8 @@
 """Wrong passwords, counted: whoever guesses has to wait."""
 
+import contextlib
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Final
 
 from skyrocket.client.core.errors import ClientError
@@ -30,6 +32,23 @@ class Attempts:
                 "{count} logins from {address} were wrong: wait a minute", count=count, address=address
             )
 
+    @contextlib.contextmanager
+    def one(self, address: str, wrong: type[Exception]) -> Iterator[None]:
+        """One attempt; raises TooManyAttempts.
+
+        It counts as wrong while brokers are asked: many at once are as many as one after the other.
+        """
+        self.check(address)
+        self.failed(address)
+        try:
+            yield
+        except wrong:
+            raise
+        except BaseException:  # nobody has said that it was wrong
+            self._take_back(address)
+            raise
+        self._failed.pop(address, None)
+
     def failed(self, address: str) -> None:
         """One more."""
         count, at = self._failed.pop(address, (0, 0.0))
@@ -38,6 +57,9 @@ class Attempts:
         if len(self._failed) > _MOST_ADDRESSES:
             self._failed.popitem(last=False)
 
-    def succeeded(self, address: str) -> None:
-        """It was the right one."""
-        self._failed.pop(address, None)
+    def _take_back(self, address: str) -> None:
+        count, at = self._failed.get(address, (0, 0.0))
+        if count > 1:
+            self._failed[address] = (count - 1, at)
+        else:
+            self._failed.pop(address, None)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
+from skyrocket.client.core.errors import ClientError
 from skyrocket.client.core.settings import Acl
 from skyrocket.clock import Clock
 from skyrocket.console.login.tokens import Token
@@ -13,6 +14,10 @@ from skyrocket.console.login.tokens import Token
 _IDLE_SECONDS: Final = 8 * 3600.0
 _MOST_SESSIONS: Final = 1000
 _TOKEN_BYTES: Final = 32
+
+
+class NeedsLogin(ClientError):
+    """Nobody is logged in who could be asked for it."""
 
 
 @dataclass(slots=True)
@@ -24,6 +29,11 @@ class Session:
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES))
     seen: float = 0.0
     token: Token | None = None  # it is a script's, for one request
+
+    @property
+    def may_change(self) -> bool:
+        """Whether it may ask for changes; what becomes of them is the brokers' word."""
+        return self.token is None or self.token.may_change
 
 
 class Sessions:
@@ -54,6 +64,10 @@ class Sessions:
         session.seen = now
         self._sessions.move_to_end(cookie)
         return session
+
+    def knows(self, cookie: str | None) -> bool:
+        """Whether nobody has logged out of it; to ask is no use of it."""
+        return (cookie or "") in self._sessions
 
     def end(self, cookie: str | None) -> None:
         """Log out."""

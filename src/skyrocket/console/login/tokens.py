@@ -1,6 +1,7 @@
 """Tokens for scripts: made by the operator, shown once, kept as hashes, gone when they are taken back."""
 
 import hashlib
+import logging
 import secrets
 import sqlite3
 from dataclasses import dataclass, replace
@@ -8,7 +9,9 @@ from typing import Final
 
 from skyrocket.client.core.errors import ClientError
 from skyrocket.clock import Clock
-from skyrocket.console.history.database import Database
+from skyrocket.console.history.database import Database, FileTrouble
+
+_logger = logging.getLogger(__name__)
 
 _BYTES: Final = 32
 _MOST_TOKENS: Final = 200
@@ -77,6 +80,10 @@ class Tokens:
         await self._database.do(delete)
         return found[1]
 
+    def knows(self, token: Token) -> bool:
+        """Whether it was not taken back."""
+        return any(token.id == known.id for known in self._known.values())
+
     async def used(self, text: str) -> Token | None:
         """Whose text that is, None if nobody's."""
         key, now_ms = _hash(text), self._clock.now_ms()
@@ -87,7 +94,10 @@ class Tokens:
             def update(connection: sqlite3.Connection) -> None:
                 connection.execute("UPDATE tokens SET used_ms = ? WHERE hash = ?", (now_ms, key))
 
-            await self._database.do(update)
+            try:
+                await self._database.do(update)
+            except FileTrouble as error:  # when it was used last is no reason to refuse it
+                _logger.warning("the use of token %r is not noted: %s", token.name, error)
         return token
 
 

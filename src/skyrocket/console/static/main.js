@@ -83,6 +83,17 @@ function drawHealth(health) {
   fill(strip, h("i", { class: "dot" }), text);
 }
 
+const maySee = () => session.account || session.anonymous_may_read;
+let unwatch = () => {};
+
+// Anew with each login: what is wrong with accounts is told to those who have one.
+function watch() {
+  unwatch();
+  strip.className = "badge";
+  fill(strip, "…");
+  unwatch = maySee() ? follow("/api/health", drawHealth, (text) => { strip.className = "badge bad"; fill(strip, text.slice(0, 90)); }) : () => {};
+}
+
 function drawTop() {
   const search = h("input", { class: "find", type: "search", placeholder: t("Find a topic, group, message id or key  ( / )"), "aria-label": t("Find"), id: "find" });
   const form = h("form", { role: "search", onsubmit: (event) => { event.preventDefault(); find(search.value.trim()); } }, search);
@@ -143,6 +154,7 @@ async function again() {
   await refreshSession();
   drawNav();
   drawTop();
+  watch();
   show();
 }
 
@@ -180,7 +192,7 @@ await tokenOfAddress();
 drawNav();
 drawTop();
 addEventListener("page", drawNav);
-if (session.account || session.anonymous_may_read) follow("/api/health", drawHealth, (text) => { strip.className = "badge bad"; fill(strip, text.slice(0, 90)); });
-else logIn(t("This console shows nothing to those who have not logged in."));
+watch();
+if (!maySee()) logIn(t("This console shows nothing to those who have not logged in."));
 keyboard();
 begin();

@@ -31,10 +31,19 @@ export function withQuery(changes) {
   return location.pathname + (text ? `?${text}` : "");
 }
 
+// An address that somebody has typed may have a % of its own.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function found() {
   for (const { expression, names, load } of routes) {
     const match = expression.exec(location.pathname);
-    if (match) return { load, names: Object.fromEntries(names.map((name, at) => [name, decodeURIComponent(match[at + 1])])) };
+    if (match) return { load, names: Object.fromEntries(names.map((name, at) => [name, decoded(match[at + 1])])) };
   }
   return null;
 }

@@ -4,22 +4,23 @@ import dataclasses
 from typing import Any, Final
 
 import orjson
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from skyrocket.console.api.endpoint import Call, Done, Endpoint
 from skyrocket.console.api.values import BadInput, read
 from skyrocket.console.core.parts import Parts
-from skyrocket.console.login.sessions import Session, same_secret
+from skyrocket.console.login.accounts import LoginRefused
+from skyrocket.console.login.sessions import NeedsLogin, Session, same_secret
 from skyrocket.console.login.tokens import TokenRefused
+from skyrocket.console.telling.secrets import without_secrets
 from skyrocket.console.web.json_answer import json_answer
-from skyrocket.console.web.refusals import CrossSite, NeedsLogin, refusal
+from skyrocket.console.web.refusals import CrossSite, refusal
 from skyrocket.errors import SkyrocketError
 
 CSRF_HEADER: Final = "x-skyrocket-csrf"
-_SECRETS: Final = frozenset({"password", "token", "secret"})
 _MOST_BODY_BYTES: Final = 8 * 1024 * 1024
-_IDLE_LOGIN_SECONDS: Final = 8 * 3600
+_MOST_OF_STRANGERS: Final = 64 * 1024  # hundreds of them may come at once
 
 
 class Answering:
@@ -40,7 +41,9 @@ class Answering:
         try:
             value = await endpoint.handler(call, *arguments)
         except SkyrocketError as error:
-            await self._write_down(endpoint, request, call, wanted, None, str(error))
+            # Of strangers only wrong passwords, which are few: else they could fill the audit until the rest is gone.
+            if not endpoint.is_open or isinstance(error, LoginRefused):
+                await self._write_down(endpoint, request, call, wanted, None, str(error))
             return refusal(error)
         await self._write_down(endpoint, request, call, wanted, value, "done")
         if endpoint.changes and not endpoint.only_looks:
@@ -58,9 +61,7 @@ class Answering:
             session = self._parts.sessions.of(cookie)
             if endpoint.changes:
                 _check_own_page(request, session)
-        elif (
-            endpoint.changes and not endpoint.only_looks and session.token is not None and not session.token.may_change
-        ):
+        elif endpoint.changes and not endpoint.only_looks and not session.may_change:
             raise TokenRefused("this token is for reading: the operator makes others on the page Access")
         needs_login = (endpoint.changes and not endpoint.is_open) or endpoint.secret
         needs_login = needs_login or not (self._parts.settings.anonymous_may_read or endpoint.is_open)
@@ -71,7 +72,8 @@ class Answering:
             actor = await self._parts.accounts.actor(session.credentials)
         wanted = None
         if endpoint.wanted is not None:
-            given = await _json_of(request) if endpoint.changes else dict(request.query_params)
+            most = _MOST_OF_STRANGERS if session is None else _MOST_BODY_BYTES
+            given = await _json_of(request, most) if endpoint.changes else dict(request.query_params)
             wanted = read(endpoint.wanted, given, from_text=not endpoint.changes)
         call = Call(self._parts, request.path_params, actor, _address(request), session, cookie)
         return call, wanted
@@ -79,16 +81,15 @@ class Answering:
     async def _of_token(self, request: Request) -> Session | None:
         """Of a script that shows one; no page of another site can, so that it needs no other word.
 
-        Raises TokenRefused.
+        Raises NeedsLogin or TooManyAttempts.
         """
         scheme, _, text = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        address = _address(request)
-        self._parts.attempts.check(address)
         token = await self._parts.tokens.used(text.strip())
-        if token is None:
-            self._parts.attempts.failed(address)
+        if token is None:  # who has one does not wait for those that guess at the same address: nobody can guess it
+            self._parts.attempts.check(_address(request))
+            self._parts.attempts.failed(_address(request))
             raise NeedsLogin("the console does not know this token, or it was taken back: look at the page Access")
         return Session(f"token {token.name}", None, token=token)
 
@@ -101,7 +102,7 @@ class Answering:
             call.session.account if call.session is not None else "",
             call.address,
             f"{endpoint.method} {endpoint.path}",
-            request.url.path,
+            request.scope["path"],
             details=_told(wanted),
             before=_told(call.before),
             after=_told(_left(call, value)),
@@ -111,15 +112,8 @@ class Answering:
     def _set_cookie(self, answer: Response, value: str) -> None:
         https = self._parts.settings.is_https
         if value:
-            answer.set_cookie(
-                self._cookie,
-                value,
-                max_age=_IDLE_LOGIN_SECONDS,
-                path="/",
-                secure=https,
-                httponly=True,
-                samesite="strict",
-            )
+            # Without an age: the session ends here, after its last use rather than its first.
+            answer.set_cookie(self._cookie, value, path="/", secure=https, httponly=True, samesite="strict")
         else:
             answer.delete_cookie(self._cookie, path="/", secure=https, httponly=True, samesite="strict")
 
@@ -140,12 +134,15 @@ def _check_own_page(request: Request, session: Session | None) -> None:
         raise CrossSite("the request comes from {origin}, which is another site", origin=origin)
 
 
-async def _json_of(request: Request) -> Any:
+async def _json_of(request: Request, most: int) -> Any:
     data = b""
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > _MOST_BODY_BYTES:
-            raise BadInput("a body has at most {limit} MiB", limit=_MOST_BODY_BYTES >> 20)
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > most:
+                raise BadInput("a body has at most {limit:,} bytes", limit=most)
+    except ClientDisconnect:  # nobody hears it; as an error of ours it would fill the log
+        raise BadInput("the body ended before it was complete") from None
     try:
         return orjson.loads(data) if data else {}
     except orjson.JSONDecodeError as error:
@@ -168,6 +165,4 @@ def _told(value: Any) -> str:
     if value is None:
         return ""
     plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
-    if isinstance(plain, dict):
-        plain = {name: "***" if name in _SECRETS and each else each for name, each in plain.items()}
-    return orjson.dumps(plain, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
+    return orjson.dumps(without_secrets(plain), option=orjson.OPT_NON_STR_KEYS, default=str).decode()

@@ -1,6 +1,8 @@
 """The application: endpoints, what is followed live, the pages and their files."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -64,6 +66,7 @@ def _follow(answering: Answering, parts: Parts, routes: list[Route]) -> Handler:
 
     async def follow(request: Request) -> Response:
         path, _, query = request.query_params.get("of", "").partition("#")[0].partition("?")
+        path = unquote(path)  # as servers do with the path of a request: names within it may have any sign
         scope: Scope = {**request.scope, "path": path, "query_string": query.encode(), "path_params": {}}
         try:
             parts.streams.check()
@@ -79,7 +82,12 @@ def _follow(answering: Answering, parts: Parts, routes: list[Route]) -> Handler:
         except SkyrocketError as error:
             return refusal(error)
         arguments = () if endpoint.wanted is None else (values,)
-        return streamed(watch(lambda: endpoint.handler(call, *arguments), parts.streams))
+
+        async def ask() -> Any:
+            call.check_session()
+            return await endpoint.handler(call, *arguments)
+
+        return streamed(watch(ask, parts.streams))
 
     return follow
 

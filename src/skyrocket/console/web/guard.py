@@ -37,6 +37,8 @@ class Guard:
         self._headers = {**_HEADERS, **policy, **({"Strict-Transport-Security": _HTTPS_ONLY} if is_https else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # 403: there are none here
         if scope["type"] != "http":
             return
         host = Headers(scope=scope).get("host", "")

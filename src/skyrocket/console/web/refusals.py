@@ -6,15 +6,12 @@ from skyrocket.client.core.errors import BrokerRefused, ClientError, NoRoute, No
 from skyrocket.console.live.gate import TooManyStreams
 from skyrocket.console.login.accounts import LoginRefused
 from skyrocket.console.login.attempts import TooManyAttempts
+from skyrocket.console.login.sessions import NeedsLogin
 from skyrocket.console.login.tokens import TokenRefused
 from skyrocket.console.telling.told_error import told
 from skyrocket.console.web.json_answer import json_answer
 from skyrocket.errors import MessageRefused, SkyrocketError
 from skyrocket.protocol.codes import ResponseCode
-
-
-class NeedsLogin(ClientError):
-    """Nobody is logged in who could be asked for it."""
 
 
 class CrossSite(ClientError):

@@ -14,7 +14,8 @@ export async function show(root) {
   root.append(head(t("Access"), { says: t("users of the brokers, and what they may do"), actions: session.may_change ? [h("button", { id: "new-user", onclick: newUser }, t("New user")), h("button", { id: "new-right", onclick: newRight }, t("New right")), h("button", { id: "new-quota", onclick: () => setQuota() }, t("Set quota"))] : [] }), data);
   if (!session.account) { fill(data, callout(t("Log in to see accounts."), "warn")); return; }
   let page;
-  try { page = await get("/api/access"); } catch (error) { fill(data, shownTrouble(error)); return; }
+  // Tokens are not the brokers' matter: they are there when brokers say nothing, or keep no users.
+  try { page = await get("/api/access"); } catch (error) { fill(data, shownTrouble(error), await tokens(), await quotas()); return; }
   fill(data,
     page.trouble && callout(said(page.trouble, page.trouble_phrase), "warn"),
     h("div", { class: "card flush" }, h("h2", null, t("Users")), table([

@@ -19,8 +19,9 @@ export function show(root, context) {
   const muted = h("div", { class: "card flush", id: "muted", hidden: true });
   const news = h("div", { class: "card flush" });
   root.append(head(t("Alerts"), { actions: [h("button", { class: "primary", id: "new-rule", onclick: () => edit(null), ...locked }, t("New rule"))] }), trouble, h("div", { class: "stack" }, firing, muted, checks, rules, news));
-  context.onLeave(follow("/api/health", (answer) => fill(checks, h("div", { class: "card-head" }, h("h2", null, t("What the checks find now")), h("span", { class: "grow" }), h("span", { class: "soft" }, answer.examined_ms ? t("examined {when}", { when: ago(answer.examined_ms) }) : t("the examination goes on"))), answer.findings.length ? answer.findings.map(findingRow) : empty(t("All well"), t("No check has found anything."))), (text) => fill(trouble, callout(text, "bad"))));
+  context.onLeave(follow("/api/health", (answer) => fill(checks, h("div", { class: "card-head" }, h("h2", null, t("What the checks find now")), h("span", { class: "grow" }), h("span", { class: "soft" }, answer.examined_ms ? t("examined {when}", { when: ago(answer.examined_ms) }) : t("the examination goes on"))), answer.findings.length ? answer.findings.map(findingRow) : empty(t("All well"), t("No check has found anything."))), (text) => fill(checks, callout(text, "bad"))));
   context.onLeave(follow("/api/alerts", (answer) => {
+    fill(trouble);
     fill(firing, h("h2", null, t("Firing")), table([
       { name: "", of: (row) => badge(t(row.severity), row.severity === "critical" ? "bad" : "warn") },
       { name: t("What"), of: (row) => t(ALERT_KINDS[row.kind]) },

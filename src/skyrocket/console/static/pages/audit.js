@@ -17,7 +17,7 @@ export async function show(root, context) {
     { name: t("Time"), kind: "soft", of: (row) => moment(row.at_ms) },
     { name: t("Who"), kind: "name", of: (row) => row.account || "–" },
     { name: t("From"), kind: "address", of: (row) => row.address },
-    { name: t("What"), kind: "mono", of: (row) => `${row.action.split(" ")[0]} ${decodeURIComponent(row.target)}` },
+    { name: t("What"), kind: "mono", of: (row) => `${row.action.split(" ")[0]} ${row.target}` },
     { name: t("Outcome"), of: (row) => (row.outcome === "done" ? badge(t("done"), "good") : h("span", { title: row.outcome }, badge(t("refused"), "bad"), " ", row.outcome.slice(0, 120))) },
     { name: t("Asked for"), kind: "mono", of: (row) => row.details },
     { name: t("Before"), kind: "mono", of: (row) => row.before },
