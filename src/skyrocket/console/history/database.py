@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from skyrocket.errors import ConfigError
+from skyrocket.errors import ConfigError, SkyrocketError
 
 T = TypeVar("T")
 
@@ -34,6 +34,10 @@ CREATE TABLE IF NOT EXISTS tokens (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 """
+
+
+class FileUnusable(SkyrocketError):
+    """The console's file cannot be read or written now: a full disk, a failed one."""
 
 
 class Database:
@@ -68,12 +72,15 @@ class Database:
             self._path.chmod(0o600)
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run statements as one transaction."""
+        """Run statements as one transaction; raises FileUnusable."""
         return await self._run(self._do, work)
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        with self._connection:
-            return work(self._connection)
+        try:
+            with self._connection:
+                return work(self._connection)
+        except sqlite3.Error as error:
+            raise FileUnusable(f"the console cannot use its file {self._path}: {error}") from error
 
     async def _run(self, function: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)

@@ -8,6 +8,7 @@ from skyrocket.client.admin.side_by_side import each
 from skyrocket.clock import ServiceClock
 from skyrocket.console.cluster.topics import TopicFigures
 from skyrocket.console.cluster.view import ClusterView
+from skyrocket.console.history.database import FileUnusable
 from skyrocket.console.history.series import MINUTE_MS, Series
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.system_groups import is_system_group
@@ -15,7 +16,7 @@ from skyrocket.model.topic import DLQ_PREFIX
 
 _logger = logging.getLogger(__name__)
 
-_TOPICS_A_MINUTE: Final = 250  # with more topics each has a sample every few minutes: brokers must not notice
+TOPICS_A_MINUTE: Final = 250  # with more topics each has a sample every few minutes: brokers must not notice
 _AT_ONCE: Final = 4
 _ROUNDS_BETWEEN_PRUNES: Final = 60
 
@@ -35,11 +36,13 @@ class Recorder:
         rounds = 0
         while True:
             try:
+                if rounds % _ROUNDS_BETWEEN_PRUNES == 0:
+                    await self._series.prune(self._clock.now_ms())
                 await self.record()
+            except FileUnusable as error:
+                _logger.warning("no sample was kept: %s", error)
             except SkyrocketError as error:
                 _logger.info("no sample was taken: %s", error)
-            if rounds % _ROUNDS_BETWEEN_PRUNES == 0:
-                await self._series.prune(self._clock.now_ms())
             rounds += 1
             await self._clock.sleep((MINUTE_MS - self._clock.now_ms() % MINUTE_MS) / 1000)
 
@@ -76,7 +79,7 @@ class Recorder:
         shapes = await self._view.topics.get()
         names = [name for name, shape in shapes.items() if shape.kind not in ("SYSTEM", "RETRY")]
         begin = self._next_topic if self._next_topic < len(names) else 0
-        chosen = names[begin : begin + _TOPICS_A_MINUTE]
+        chosen = names[begin : begin + TOPICS_A_MINUTE]
         self._next_topic = begin + len(chosen)
         samples: dict[str, float] = {}
         for name, figures in (await each(chosen, self._figures, _AT_ONCE)).items():

@@ -203,6 +203,7 @@ export const saidInChinese = {
   "there is no user {name}: `user list` has their names": "没有用户 {name}：`user list` 列出所有用户",
   "there is no {method} {path}: /docs lists what there is": "没有接口 {method} {path}：见 /docs",
   "this token is for reading: the operator makes others on the page Access": "该令牌只能读取：管理员可在“权限”页面创建其他令牌",
+  "threshold is {threshold}: it must be above 0": "threshold 为 {threshold}：必须大于 0",
   "tokens are the operator's matter: log in with the token that the console printed": "令牌由管理员管理：请使用控制台打印的令牌登录",
   "topic {name} cannot have {read_queues} read and {write_queues} write queues: 1 to {limit} are allowed; permission=4 stops writing": "主题 {name} 不能有 {read_queues} 个读队列和 {write_queues} 个写队列：允许 1 到 {limit} 个；permission=4 可停止写入",
   "topic {name} is not read any more: changed on {brokers}": "主题 {name} 已暂停读取：已在 {brokers}上修改",
