@@ -12,10 +12,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from skyrocket.broker.broker import CannotStart
 from skyrocket.broker.registration.feature import RegistrationFeature
+from skyrocket.client import Message
 from skyrocket.config.sections import BrokerConfig, MetricsExporter, NameServerConfig
 from skyrocket.observability.exposition import Kind, Metric, render
 from skyrocket.observability.http_endpoint import MAX_CONNECTIONS, HttpEndpoint, Page
 from skyrocket.protocol.requests.offsets import UpdateConsumerOffset
+from skyrocket.testing.async_cluster import AsyncLocalCluster
 from tests.cluster.broker.broker_fixture import GROUP, TOPIC, RunningBroker, running_broker
 from tests.cluster.namesrv import name_server_fixture
 from tests.http_get import get
@@ -216,3 +218,21 @@ def test_labels_may_hold_any_text() -> None:
     metric.add(1.5, topic=strange)
     (family,) = text_string_to_metric_families(render([metric], {"cluster": "c"}).decode())
     assert [(s.labels, s.value) for s in family.samples] == [({"cluster": "c", "topic": strange}, 1.5)]
+
+
+async def test_sums_over_a_master_and_its_slave_count_nothing_twice() -> None:
+    settings = {"metricsExporterType": "PROM", "metricsPromExporterPort": "0"}
+    async with AsyncLocalCluster(replicas=2, settings=settings) as cluster, cluster.admin() as admin:
+        await cluster.create_topic("Orders", queues=1)
+        await cluster.create_group("Billing")
+        (queue,) = await admin.queues("Orders")
+        async with cluster.producer() as producer:
+            for _ in range(3):  # a slave has them before the producer hears of it
+                await producer.send(Message("Orders", b"x"))
+        await admin.set_offset("Billing", queue, 1)
+        (master,), (slave,) = cluster._sets.masters(), cluster._sets.followers()
+        await until(lambda: slave.tables.offsets.committed("Billing", "Orders", 0) == 1, "the slave has the offsets")
+        pages = [await scraped(broker.metrics_port) for broker in (master, slave)]
+    for name, total in (("rocketmq_messages_in_total", 3), ("rocketmq_consumer_lag_messages", 2)):
+        rows = [row for page in pages for row in page.get(name, {}).items() if ("topic", "Orders") in row[0]]
+        assert [number for _, number in rows] == [total]

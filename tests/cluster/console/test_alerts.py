@@ -11,6 +11,8 @@ import pytest
 from skyrocket.client import Message
 from skyrocket.console.alerts.measures import measures
 from skyrocket.console.alerts.queue_progress import QueueProgress
+from skyrocket.console.history import series as series_module
+from skyrocket.console.history.database import FileTrouble
 from skyrocket.testing.async_cluster import AsyncLocalCluster
 from tests.cluster.console.console_fixture import console_of
 from tests.waiting import until
@@ -125,3 +127,40 @@ async def test_the_first_dead_letters_of_a_group_have_grown_from_nothing() -> No
                 await recorder.record()
             found = await measures(parts.view, parts.series, QueueProgress(), parts.clock.now_ms())
     assert found["dead_letters_per_hour"] == {"before": 0.0, "billing": 2.0}
+
+
+async def test_brokers_that_went_with_their_name_server_are_down_and_told() -> None:
+    cluster = AsyncLocalCluster()
+    async with cluster, console_of(cluster) as visitor:
+        parts = visitor.console.parts
+        await parts.view.brokers.get()
+        await cluster.stop()
+        parts.view.forget()
+        found = await measures(parts.view, parts.series, QueueProgress(), parts.clock.now_ms())
+    assert found["broker_down"] == {"broker-a:0": 1.0}
+    assert found["disk"] == {}, "of a broker that is down nobody knows how full its disk is"
+
+
+async def test_a_full_disk_ends_no_service_of_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        await visitor.log_in()
+
+        def full(*_: object) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
+
+        monkeypatch.setattr(series_module, "_add", full)
+        with pytest.raises(FileTrouble, match="database or disk is full"):
+            await visitor.console.recorder.record()
+        recording = asyncio.create_task(visitor.console.recorder.run())
+        await asyncio.sleep(0.2)
+        assert not recording.done()
+        recording.cancel()
+
+
+async def test_a_rule_that_nothing_could_end_is_refused() -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        await visitor.log_in()
+        for threshold in (0, -5):
+            wanted = {"kind": "lag", "threshold": threshold}
+            refused = await visitor.change("PUT", "/api/alerts/rules/any", wanted, status=400)
+            assert refused["error"] == f"threshold is {threshold:.1f}: it must be above 0"

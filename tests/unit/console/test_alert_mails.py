@@ -134,6 +134,17 @@ def test_no_name_of_the_cluster_makes_a_header_or_a_line_of_its_own() -> None:
     assert "\nBcc" not in mail.get_content()
 
 
+def test_large_numbers_are_written_out_and_a_sender_may_have_a_name() -> None:
+    many = News(0, "r", "lag", "Übung", "warning", 1_234_567, 1_000_000, is_firing=True)
+    mail = written(
+        MailSettings(MailServer("smtp", "h", 25), ("ops@example.org",), "Wächter <sky@example.org>"), "here", [many]
+    )
+    assert "lag of Übung: 1234567, threshold 1000000 (rule r)" in mail.get_content()
+    assert mail["Message-ID"].endswith("@example.org>")
+    assert mail["Subject"] == "[skyrocket] warning: lag of Übung"
+    assert mail.as_bytes().isascii()
+
+
 @pytest.mark.parametrize(
     ("url", "password", "why"),
     [

@@ -50,7 +50,7 @@ class StatisticsFeature(Feature):
         return (self.sampling.run,)
 
     def metrics(self) -> Iterable[Metric]:
-        return self._metrics.collect()
+        return self._metrics.collect(with_lag=self._parts.special.are_here)
 
     def troubles(self) -> Mapping[str, Trouble]:
         return {"store": self._store_trouble}
@@ -72,5 +72,6 @@ class StatisticsFeature(Feature):
         return readiness({name: check for each in self._parts.features for name, check in each.troubles().items()})
 
     async def open(self) -> None:
-        # From now on: what recovery has read again was counted in an earlier life.
-        self._parts.store.add_listener(self._parts.counters.stored)
+        # From now on: what recovery reads again was counted in an earlier life, and what a slave copies by its master.
+        if self._parts.is_master:
+            self._parts.store.add_listener(self._parts.counters.stored)

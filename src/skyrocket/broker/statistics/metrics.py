@@ -28,12 +28,13 @@ class MessageMetrics:
         self._counters = counters
         self._clock = clock
 
-    def collect(self) -> Iterator[Metric]:
-        """As they are now."""
+    def collect(self, *, with_lag: bool) -> Iterator[Metric]:
+        """As they are now. Of a set one alone tells the lag: sums over all servers would have it several times."""
         yield single("rocketmq_topic_number", Kind.GAUGE, "Topics", len(self._topics.topics))
         yield single("rocketmq_consumer_group_number", Kind.GAUGE, "Consumer groups", len(self._groups.groups))
         yield from self._traffic()
-        yield from self._lag()
+        if with_lag:
+            yield from self._lag()
         yield from self._storage()
 
     def _traffic(self) -> Iterator[Metric]:

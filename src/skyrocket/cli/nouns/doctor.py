@@ -42,8 +42,9 @@ def doctor(
 ) -> None:
     """Examine a cluster from where you are: name servers, brokers, topics, groups; each finding with its remedy.
 
-    Exit code 0: healthy, 1: something is wrong, or it could not be examined, 2: wrong usage, 4: no such group.
+    Exit code 0: healthy, 1: something is wrong, or it could not be examined, 2: wrong usage, 4: no such group or topic.
     """
+    from skyrocket.client import NotFound
     from skyrocket.client.doctor.examination import examine
     from skyrocket.client.doctor.finding import Severity
     from skyrocket.client.doctor.gathering import Scope
@@ -53,6 +54,8 @@ def doctor(
     facts, findings = operator.ask(lambda admin: examine(admin, scope))
     operator.failures.clear()  # who did not answer is among the findings
     shown = [each for each in findings if notes or each.severity is not Severity.NOTE]
+    if topic is not None and topic not in facts.topics and not _is_partly_silent(facts):
+        raise NotFound(f"there is no topic {topic}: check its name, `skyrocket topic list` has all")
     if group is not None:
         _explain(operator, facts, shown, group)
     elif operator.output.is_for_people:
@@ -62,6 +65,11 @@ def doctor(
     bad = {FailOn.ERROR: {Severity.ERROR}, FailOn.WARNING: {Severity.ERROR, Severity.WARNING}, FailOn.NEVER: set()}
     if any(each.severity in bad[fail_on] for each in shown):
         raise typer.Exit(EXIT_FAILED)
+
+
+def _is_partly_silent(facts: "ClusterFacts") -> bool:
+    """Then what is not there may be at those who did not answer; the findings name them."""
+    return len(facts.answering) < len(facts.brokers) or not facts.brokers
 
 
 def _row(finding: "Finding") -> Row:
@@ -116,8 +124,8 @@ def _explain(operator: Operator, facts: "ClusterFacts", shown: "list[Finding]", 
         for each in step.findings:
             operator.say_safely(f"    {each.severity.value} {each.code}: {each.what}")
             operator.say_safely(f"    → {each.remedy}")
-    age = "of unknown age" if outlook.behind_seconds is None else f"{span(outlook.behind_seconds)} old"
-    behind = f", the last consumed one is {age}" if outlook.lag else ""
+    age = "nobody knows how long" if outlook.behind_seconds is None else span(outlook.behind_seconds)
+    behind = f", the oldest for {age}" if outlook.lag else ""
     gone = "never at these rates" if outlook.gone_in_seconds is None else f"in {span(outlook.gone_in_seconds)}"
     wait = counted(outlook.lag, "message waits", "messages wait")
     operator.say(

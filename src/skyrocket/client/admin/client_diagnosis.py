@@ -9,6 +9,7 @@ from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.model.words import said
 from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo
+from skyrocket.protocol.bodies.subscription import ALL_TAGS, SubscriptionData
 
 if TYPE_CHECKING:
     from skyrocket.client.admin.topic_admin import TopicAdmin
@@ -18,11 +19,15 @@ _STUCK_MS: Final = 60_000
 
 def same_subscriptions(infos: Mapping[str, ConsumerRunningInfo]) -> bool:
     """Whether all members of a group want the same."""
-    wanted = [
-        frozenset((each.topic, each.expression, each.expression_type or "TAG") for each in info.subscriptions)
-        for info in infos.values()
-    ]
-    return len(set(wanted)) <= 1
+    wanted = {frozenset(map(_wanted, info.subscriptions)) for info in infos.values()}
+    return len(wanted) <= 1
+
+
+def _wanted(subscription: SubscriptionData) -> tuple[str, str, frozenset[str]]:
+    """What is asked for, however it is written: the order of tags means nothing."""
+    kind = subscription.expression_type or "TAG"
+    parts = subscription.expression.split("||") if kind == "TAG" else [subscription.expression]
+    return subscription.topic, kind, frozenset(part.strip() for part in parts if part.strip()) or frozenset({ALL_TAGS})
 
 
 def queue_findings(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> list[str]:

@@ -9,6 +9,8 @@ from typing import Final
 from skyrocket.client.doctor.facts import ClusterFacts, GroupFacts
 from skyrocket.client.doctor.finding import Finding, note
 from skyrocket.client.doctor.gathering import is_of_applications
+from skyrocket.client.doctor.group_checks import COMMIT_SECONDS
+from skyrocket.model.permission import PERM_READ
 from skyrocket.model.topic import RETRY_PREFIX
 from skyrocket.model.words import counted
 
@@ -31,6 +33,7 @@ _STEPS: Final = {
     ),
     "failures": ("retry-topic-closed", "dead-letters", "retries-waiting"),
 }
+_ALMOST: Final = 0.8  # rates of two looks are rough
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,9 @@ def outlook_of(facts: ClusterFacts, group: GroupFacts) -> Outlook:
     """From two looks at offsets, and from what clients tell of their rates."""
     lags = [each for each in group.lags if not each.queue.topic.startswith(RETRY_PREFIX)]
     lag = sum(max(each.lag, 0) for each in lags)
-    waiting = [each.last_timestamp for each in lags if each.lag > 0]
-    behind = None
-    if not waiting:
-        behind = 0.0
-    elif all(stamp > 0 for stamp in waiting):
-        behind = max((facts.now_ms - min(waiting)) / 1000, 0.0)
+    late = [group.late_ms(each, facts.now_ms) for each in lags]
+    known = [each for each in late if each is not None]
+    behind = max(known, default=0) / 1000 if len(known) == len(late) else None
     seconds = facts.sample_seconds
     came = sum(
         each.broker_offset - group.earlier[each.queue].broker_offset for each in lags if each.queue in group.earlier
@@ -94,16 +94,23 @@ def outlook_of(facts: ClusterFacts, group: GroupFacts) -> Outlook:
         if not topic.startswith(RETRY_PREFIX)
     )
     in_rate = came / seconds if seconds > 0 else 0.0
-    out_rate = max(done / seconds if seconds > 0 else 0.0, told)
+    out_rate = max(done / seconds if seconds > 0 else 0.0, told, 0.0)  # a group that was set back has consumed nothing
     gone = None
     if lag == 0:
         gone = 0.0
-    elif out_rate > in_rate:
+    elif _keeps_up(lag, in_rate, out_rate):
+        gone = lag / out_rate
+    elif out_rate > in_rate and not _stopped_queues(group):
         gone = lag / (out_rate - in_rate)
-    return Outlook(lag, behind, in_rate, out_rate, _cause(facts, group, lag, out_rate), gone)
+    return Outlook(lag, behind, in_rate, out_rate, _cause(facts, group, lag, in_rate, out_rate), gone)
 
 
-def _cause(facts: ClusterFacts, group: GroupFacts, lag: int, out_rate: float) -> str:
+def _keeps_up(lag: int, in_rate: float, out_rate: float) -> bool:
+    """Clients say every few seconds how far they are: what came since then is on its way, and does not wait."""
+    return 0 < lag <= in_rate * COMMIT_SECONDS and out_rate >= _ALMOST * in_rate
+
+
+def _cause(facts: ClusterFacts, group: GroupFacts, lag: int, in_rate: float, out_rate: float) -> str:
     if lag == 0:
         return "it keeps up" if group.client_count else "nothing waits for it, and no client runs"
     if group.configs and not any(config.may_consume for config in group.configs.values()):
@@ -118,26 +125,39 @@ def _cause(facts: ClusterFacts, group: GroupFacts, lag: int, out_rate: float) ->
     if unwanted and not any(each.lag > 0 and each.queue.topic in wanted for each in group.lags):
         return f"its clients do not subscribe to {', '.join(sorted(unwanted))} any more"
     slow_ms = max((status.consume_rt for info in group.infos.values() for status in info.status.values()), default=0.0)
-    stopped = _stopped_queues(facts, group)
-    if stopped and out_rate > 0:
+    stopped = _stopped_queues(group)
+    if stopped:
         return (
             f"{counted(len(stopped), 'queue stands', 'queues stand')} still while others move: {', '.join(stopped[:3])}"
         )
+    if unreadable := _unreadable(facts, group):
+        return f"nobody may read {', '.join(unreadable)}"
     if out_rate == 0:
         return "its clients are there but consume nothing: their handlers hang, or fail every time"
+    if _keeps_up(lag, in_rate, out_rate):
+        return "it keeps up: what waits came within seconds"
     shares = sorted((max(each.lag, 0) for each in group.lags), reverse=True)
     if len(shares) >= 4 and shares[0] > 0.8 * lag:
         return "one queue has most of the lag: its sharding key is uneven, or its client is slow"
+    if out_rate > in_rate:
+        return f"it catches up; its handlers take {slow_ms:.0f} ms for each"
     return f"its handlers are slower than messages come ({slow_ms:.0f} ms for each)"
 
 
-def _stopped_queues(facts: ClusterFacts, group: GroupFacts) -> list[str]:
-    if facts.sample_seconds <= 0:
+def _unreadable(facts: ClusterFacts, group: GroupFacts) -> list[str]:
+    waiting = {each.queue.topic for each in group.lags if each.lag > 0} & facts.topics.keys()
+    return sorted(
+        topic for topic in waiting if not any(config.permission & PERM_READ for config in facts.topics[topic].values())
+    )
+
+
+def _stopped_queues(group: GroupFacts) -> list[str]:
+    """Those that had messages waiting and did not move between the two looks, while others did."""
+    looks = [(group.earlier[each.queue], each) for each in group.lags if each.queue in group.earlier]
+    if not any(now.consumer_offset > before.consumer_offset for before, now in looks):
         return []
     return [
-        f"{each.queue.broker_name}:{each.queue.queue_id}"
-        for each in group.lags
-        if each.lag > 0
-        and each.queue in group.earlier
-        and each.consumer_offset == group.earlier[each.queue].consumer_offset
+        f"{now.queue.broker_name}:{now.queue.queue_id}"
+        for before, now in looks
+        if before.lag > 0 and now.consumer_offset == before.consumer_offset
     ]

@@ -39,7 +39,8 @@ class BrokerFacts:
     users: tuple[UserInfo, ...] = ()
     problem: str | None = None
     is_refusal: bool = False  # it answered, but would not tell
-    asked_at_ms: int = 0
+    asked_at_ms: int = 0  # by our clock, as is when it had told how it is
+    answered_at_ms: int = 0
 
     def number(self, key: str, default: float = 0.0) -> float:
         """A count of the runtime information; the first one where it tells several."""
@@ -64,10 +65,25 @@ class GroupFacts:
     infos: Mapping[str, ConsumerRunningInfo] = field(default_factory=dict)  # by client id, of those who answered
     lags: tuple[QueueLag, ...] = ()
     earlier: Mapping[MessageQueue, QueueLag] = field(default_factory=dict)
+    waited_ms: Mapping[MessageQueue, int] = field(default_factory=dict)  # how long what is next has, where it was asked
 
     @property
     def lag(self) -> int:
         return sum(max(each.lag, 0) for each in self.lags)
+
+    def come_in(self, seconds: float, sample_seconds: float) -> float:
+        """How many messages come in so long, as the two looks say."""
+        pairs = ((self.earlier[each.queue], each) for each in self.lags if each.queue in self.earlier)
+        moved = sum(now.broker_offset - before.broker_offset for before, now in pairs)
+        return moved * seconds / sample_seconds if sample_seconds > 0 else 0.0
+
+    def late_ms(self, lag: QueueLag, now_ms: int) -> int | None:
+        """For how long messages have waited in a queue; at most, as the last one that was consumed says."""
+        if lag.lag <= 0:
+            return 0
+        if lag.queue in self.waited_ms:
+            return self.waited_ms[lag.queue]
+        return max(now_ms - lag.last_timestamp, 0) if lag.last_timestamp > 0 else None
 
     @property
     def client_count(self) -> int:
@@ -82,6 +98,7 @@ class ClusterFacts:
     name_servers: tuple[NameServerFacts, ...] = ()
     brokers: tuple[BrokerFacts, ...] = ()
     topics: Mapping[str, Mapping[BrokerPlace, TopicConfig]] = field(default_factory=dict)
+    topic_names: frozenset[str] = frozenset()  # of all topics, also when one alone is looked at
     routes: Mapping[str, TopicRoute] = field(default_factory=dict)  # of topics of applications
     offsets: Mapping[MessageQueue, TopicOffset] = field(
         default_factory=dict

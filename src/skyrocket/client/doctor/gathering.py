@@ -9,7 +9,9 @@ from skyrocket.client.admin.admin import Admin
 from skyrocket.client.admin.offset_admin import QueueLag
 from skyrocket.client.admin.places import BrokerPlace, all_places
 from skyrocket.client.core.errors import BrokerRefused
+from skyrocket.client.core.names import unwrap
 from skyrocket.client.doctor.facts import BrokerFacts, ClusterFacts, GroupFacts, NameServerFacts
+from skyrocket.client.doctor.namespaces import shown_info, shown_members, shown_queue
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
@@ -24,6 +26,7 @@ from skyrocket.protocol.codes import ResponseCode
 T = TypeVar("T")
 
 _AT_ONCE: Final = 16
+_SEEMS_LATE_MS: Final = 30 * 60_000
 
 
 def is_of_applications(topic: str) -> bool:
@@ -61,6 +64,10 @@ class Gatherer:
         self._slots = asyncio.Semaphore(at_once)
         self._rest_seconds = rest_seconds
 
+    @property
+    def _namespace(self) -> str:
+        return self._admin.settings.effective_namespace()
+
     async def gather(self) -> ClusterFacts:
         """All facts of the scope."""
         name_servers = await self._all(map(self._name_server, self._admin.name_servers()))
@@ -70,23 +77,26 @@ class Gatherer:
             return facts
         facts = replace(facts, brokers=tuple(await self._all(map(self._broker, places))))
         alive = [broker.place for broker in facts.answering if broker.place.is_master]
-        topics = await self._topics(alive)
+        known = await self._topics(alive)
+        topics = {name: configs for name, configs in known.items() if self._scope.topic in (None, name)}
         groups = await self._groups(alive)
-        earlier = await self._lags(groups)
-        if self._scope.sample_seconds > 0:
-            await asyncio.sleep(self._scope.sample_seconds)
-        lags = await self._lags(groups) if self._scope.sample_seconds > 0 else earlier
+        earlier, lags, seconds = await self._two_looks(groups)
         named = [self._group(name, configs, lags, earlier) for name, configs in sorted(groups.items())]
-        members = {each.name: each for each in await self._all(named)}
+        members = {each.name: each for each in await self._all(named) if self._is_looked_at(each)}
         return replace(
             facts,
             topics=topics,
+            topic_names=frozenset(known),
             routes=await self._routes(topics),
             groups=members,
             offsets=await self._offsets(topics, members),
             transactions=tuple(await self._or(self._admin.open_transactions(most=100), [])),
-            sample_seconds=self._scope.sample_seconds,
+            sample_seconds=seconds,
         )
+
+    def _is_looked_at(self, group: GroupFacts) -> bool:
+        wanted = group.members.subscriptions if group.members else ()
+        return self._scope.topic is None or bool(group.lags) or self._scope.topic in wanted
 
     # ── servers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -102,6 +112,7 @@ class Gatherer:
         facts = BrokerFacts(place, asked_at_ms=self._clock.now_ms())
         try:
             (runtime,) = (await self._admin.runtime_info(broker=address)).values()
+            facts = replace(facts, answered_at_ms=self._clock.now_ms())
             (settings,) = (await self._admin.broker_settings(broker=address)).values()
         except SkyrocketError as error:
             return replace(facts, problem=str(error), is_refusal=isinstance(error, BrokerRefused))
@@ -123,9 +134,9 @@ class Gatherer:
         for place in places:
             for table in (await self._or(self._admin.topic_table(broker=place.address), {})).values():
                 for name, config in table.items():
-                    if self._scope.topic in (None, name):
-                        found.setdefault(name, {})[place] = config
-        names = {place.cluster for place in places} | {place.broker_name for place in places}
+                    found.setdefault(name, {})[place] = config
+        clusters = {place.cluster for place in places}
+        names = clusters | {f"{cluster}_REPLY_TOPIC" for cluster in clusters} | {place.broker_name for place in places}
         return {name: configs for name, configs in found.items() if name not in names}
 
     async def _routes(self, topics: Mapping[str, object]) -> dict[str, TopicRoute]:
@@ -139,14 +150,32 @@ class Gatherer:
         found: dict[str, dict[BrokerPlace, SubscriptionGroup]] = {}
         for place in places:
             for table in (await self._or(self._admin.group_table(broker=place.address), {})).values():
-                for name, config in table.items():
-                    if self._scope.group in (None, name) and not is_system_group(name):
+                for full, config in table.items():
+                    name = unwrap(self._namespace, full)
+                    is_ours = not self._namespace or name != full
+                    if is_ours and self._scope.group in (None, name) and not is_system_group(name):
                         found.setdefault(name, {})[place] = config
         return found
 
+    async def _two_looks(
+        self, groups: Mapping[str, object]
+    ) -> tuple[dict[str, list[QueueLag]], dict[str, list[QueueLag]], float]:
+        """Earlier, now, and how many seconds lie between; 0 and the same twice when one look is wanted."""
+        began, earlier = self._clock.monotonic(), await self._lags(groups)
+        wanted = self._scope.sample_seconds
+        if wanted <= 0:
+            return earlier, earlier, 0.0
+        await asyncio.sleep(wanted)
+        seconds = max(self._clock.monotonic() - began, wanted)  # a large cluster answers slowly
+        return earlier, await self._lags(groups), seconds
+
     async def _lags(self, groups: Mapping[str, object]) -> dict[str, list[QueueLag]]:
         found = await self._or(self._admin.all_lag(), {})
-        return {name: found[name] for name in groups if name in found}
+        return {
+            name: [each for each in found[name] if self._scope.topic in (None, each.queue.topic)]
+            for name in groups
+            if name in found
+        }
 
     async def _group(
         self,
@@ -158,18 +187,37 @@ class Gatherer:
         facts = GroupFacts(
             name,
             configs,
-            await self._or(self._admin.consumer_connections(name), None),
             lags=tuple(lags.get(name, ())),
             earlier={each.queue: each for each in earlier.get(name, ())},
         )
-        if facts.members is None:
+        facts = replace(facts, waited_ms=await self._waits(facts))
+        members = await self._or(self._admin.consumer_connections(name), None)
+        if members is None:
             return facts
         infos = {}
-        for client in facts.members.connections:
+        for client in members.connections:
             info = await self._or(self._admin.running_info(name, client.client_id), None)
-            if info is not None:
-                infos[client.client_id] = info
-        return replace(facts, infos=infos)
+            if (
+                info is not None and info.properties
+            ):  # Apache's proxies tell the stacks of gRPC clients, and nothing else
+                infos[client.client_id] = shown_info(self._namespace, info)
+        return replace(facts, members=shown_members(self._namespace, members), infos=infos)
+
+    async def _waits(self, group: GroupFacts) -> dict[MessageQueue, int]:
+        """How long the oldest message has waited that is next in each queue, where that matters.
+
+        After hours without a message the last one that was consumed is old, and the group is not late.
+        """
+        now_ms = self._clock.now_ms()
+        waiting = [each for each in group.lags if each.lag > 0]
+        is_asked_for = self._scope.group is not None
+        topics = {each.queue.topic for each in waiting if is_asked_for or now_ms - each.last_timestamp > _SEEMS_LATE_MS}
+        found: dict[MessageQueue, int] = {}
+        for topic in sorted(topics):
+            for span in await self._or(self._admin.time_spans(group.name, topic), []):
+                if span.delay_ms < now_ms // 2:  # RocketMQ: of what is not there it is the age of 1970
+                    found[shown_queue(self._namespace, span.queue)] = max(span.delay_ms, 0)
+        return found
 
     async def _offsets(
         self, topics: Mapping[str, object], groups: Mapping[str, GroupFacts]

@@ -18,6 +18,7 @@ _QUEUES_FOR_SKEW: Final = 4
 _RECENT_MS: Final = 3_600_000
 _HOUR_MS: Final = 3_600_000
 _LATE: Final = 0.8  # of the retention
+COMMIT_SECONDS: Final = 15  # clients say every five how far they are: what came since then seems to wait
 OLDEST_VERSION: Final = Version.V4_9_3  # clients of before miss fixes of lost and repeated messages
 
 
@@ -90,7 +91,10 @@ def sharing(facts: ClusterFacts) -> Iterator[Finding]:
             continue
         queues = _readable_queues(facts, group)
         idle = group.client_count - len(queues)
-        if queues and idle > 0:
+        all_tell = (
+            len(group.infos) == group.client_count
+        )  # those who do not may pop: queues are shared by any number then
+        if all_tell and queues and idle > 0:
             yield warning(
                 "more-clients-than-queues",
                 group.name,
@@ -103,13 +107,15 @@ def sharing(facts: ClusterFacts) -> Iterator[Finding]:
                 ),
                 "stop some, or give the topic more queues",
             )
-        if len(group.infos) == group.client_count:
+        if all_tell:
             owned = {queue for info in group.infos.values() for queue in info.queues}
             for queue in sorted(queues - owned):
                 remedy = "look at the clients' logs for failed rebalances; a restart of one of them shares anew"
                 yield error("queue-without-owner", group.name, "nobody has {queue}", remedy, queue=_queue(queue))
+        if any(broker.problem is not None for broker in facts.masters):
+            continue  # who does not answer may have the topic
         for topic in sorted(group.members.subscriptions):
-            if is_of_applications(topic) and topic not in facts.topics and facts.topics:
+            if is_of_applications(topic) and topic not in facts.topic_names:
                 remedy = "create it, or correct the subscription: `skyrocket topic create {topic}`"
                 yield error(
                     "no-such-topic", group.name, "it subscribes to {topic}, which no broker has", remedy, topic=topic
@@ -146,7 +152,8 @@ def progress(facts: ClusterFacts) -> Iterator[Finding]:
     for group in facts.groups.values():
         for each in group.lags:
             known = facts.offsets.get(each.queue)
-            if each.lag < 0:
+            end = each.broker_offset if known is None else max(each.broker_offset, known.max_offset)
+            if each.consumer_offset > end:  # `known` was asked for later: consumers may have been quicker than the look
                 what = "its offset {consumer_offset} of {queue} is behind the end {broker_offset}"
                 remedy = "`skyrocket reset --group {where} --topic {topic} --to latest`"
                 yield error(
@@ -156,7 +163,7 @@ def progress(facts: ClusterFacts) -> Iterator[Finding]:
                     remedy,
                     consumer_offset=each.consumer_offset,
                     queue=_queue(each.queue),
-                    broker_offset=each.broker_offset,
+                    broker_offset=end,
                     topic=each.queue.topic,
                 )
             if known is not None and 0 <= each.consumer_offset < known.min_offset:
@@ -169,7 +176,7 @@ def progress(facts: ClusterFacts) -> Iterator[Finding]:
                 )
                 remedy = "lengthen fileReservedTime, or add consumers; they cannot be brought back from this cluster"
                 yield error("messages-expired", group.name, what, remedy)
-            late_ms = facts.now_ms - each.last_timestamp if each.lag > 0 and each.last_timestamp > 0 else 0
+            late_ms = group.late_ms(each, facts.now_ms) or 0
             if late_ms > _LATE * retention_ms:
                 what = "it is {late:.1f} h behind in {queue}, and messages live {kept} h"
                 remedy = "add consumers now, or lengthen fileReservedTime before messages are deleted"
@@ -197,11 +204,13 @@ def _shape(facts: ClusterFacts, group: GroupFacts) -> Iterator[Finding]:
             yield warning("queue-skewed", group.name, what, remedy, most=max(lags), total=total, topic=topic)
     if facts.sample_seconds > 0 and group.earlier:
         before = sum(max(each.lag, 0) for each in group.earlier.values())
-        if group.lag >= _MANY and group.lag > before:
+        if group.lag > max(before, _MANY, group.come_in(COMMIT_SECONDS, facts.sample_seconds)):
             rate = (group.lag - before) / facts.sample_seconds
             remedy = "`skyrocket doctor --group {where}` says why"
             what = "{lag:,} wait, {rate:.0f} more every second"
             yield warning("lag-growing", group.name, what, remedy, lag=group.lag, rate=rate)
+    if group.members is not None and group.members.message_model == "BROADCASTING":
+        return  # RocketMQ: nothing is locked there, and its clients say so
     for client_id, info in group.infos.items():
         for what in queue_findings(client_id, info, facts.now_ms):
             remedy = "look at its stacks: `skyrocket group client {where} {client_id} --stacks`"

@@ -18,6 +18,10 @@ _HOUR_MS: Final = 3_600_000
 _DEFAULT_PASSWORDS: Final = frozenset({"12345678", "rocketmq", "password", "admin", "123456"})
 # What a slave does by itself or will do as a master; the rest may well differ.
 _SHARED_SETTINGS: Final = ("fileReservedTime", "deleteWhen", "messageDelayLevel", "maxMessageSize")
+_LEDGER: Final = "enableDLegerCommitLog"  # it has connections of its own
+_LOOPBACK: Final = ("127.", "localhost", "[::1]")
+_NOWHERE: Final = ("0.0.0.0:", "[::]:")
+_JUST_STARTED_MS: Final = 60_000
 _RUNTIME: Final = re.compile(r"(\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds")
 
 
@@ -85,10 +89,14 @@ def reachable(facts: ClusterFacts) -> Iterator[Finding]:
                 _tls_remedy(broker.problem) or remedy,
                 problem=broker.problem,
             )
-    remote = any(not each.address.startswith(("127.", "localhost")) for each in facts.name_servers)
+    told_by = [each.address for each in facts.name_servers if each.cluster is not None]
+    remote = any(not address.startswith(_LOOPBACK) for address in told_by)
     for broker in facts.answering:
-        if remote and broker.place.address.startswith(("127.", "localhost")):
-            remedy = "set brokerIP1 to an address that clients elsewhere reach"
+        remedy = "set brokerIP1 to an address that clients elsewhere reach"
+        if broker.place.address.startswith(_NOWHERE):
+            what = "clients are told an address that is no machine: each takes its own for it"
+            yield error("loopback-address", broker.place, what, remedy)
+        elif remote and broker.place.address.startswith(_LOOPBACK):
             yield warning("loopback-address", broker.place, "clients elsewhere are told a loopback address", remedy)
 
 
@@ -172,6 +180,28 @@ def replication(facts: ClusterFacts) -> Iterator[Finding]:
                     address=slave.address,
                     lag_bytes=slave.lag_bytes,
                 )
+        yield from _unconnected_slaves(facts, broker)
+
+
+def _unconnected_slaves(facts: ClusterFacts, master: BrokerFacts) -> Iterator[Finding]:
+    """Slaves that name servers know and the master does not: a port that is closed, an address that is wrong."""
+    name = master.place.broker_name
+    slaves = [each for each in facts.answering if each.place.broker_name == name and not each.place.is_master]
+    boots = [each.number("bootTimestamp") for each in (master, *slaves)]
+    missing = len(slaves) - len(master.ha.connections if master.ha else ())
+    if missing <= 0 or facts.now_ms - max(boots) < _JUST_STARTED_MS or master.settings.get(_LEDGER) == "true":
+        return
+    yield warning(
+        "slave-behind",
+        master.place,
+        said_of(
+            missing,
+            "{n:,} slave is registered, but gets nothing from it",
+            "{n:,} slaves are registered, but get nothing from it",
+        ),
+        "open haListenPort {port} of {where} for them, and see that its brokerIP2 is an address that they reach",
+        port=master.settings.get("haListenPort", "10912"),
+    )
 
 
 def slaves(facts: ClusterFacts) -> Iterator[Finding]:
@@ -217,7 +247,7 @@ def clocks(facts: ClusterFacts) -> Iterator[Finding]:
             continue
         days, hours, minutes, seconds = map(int, match.groups())
         told = started / 1000 + ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-        skew = told - broker.asked_at_ms / 1000
+        skew = _skew(told, broker.asked_at_ms / 1000, max(broker.asked_at_ms, broker.answered_at_ms) / 1000)
         if abs(skew) > _SKEW_SECONDS:
             yield warning(
                 "clock-skew",
@@ -226,6 +256,11 @@ def clocks(facts: ClusterFacts) -> Iterator[Finding]:
                 "let a time service set the clocks: retention, delays and lag in seconds depend on them",
                 skew=abs(skew),
             )
+
+
+def _skew(told: float, asked: float, answered: float) -> float:
+    """How far a clock is ahead of ours at least; whole seconds are told, at some time between question and answer."""
+    return max(told - answered, 0.0) or min(told + 1 - asked, 0.0)
 
 
 def settings(facts: ClusterFacts) -> Iterator[Finding]:

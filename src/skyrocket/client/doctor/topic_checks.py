@@ -72,7 +72,7 @@ def sameness(facts: ClusterFacts) -> Iterator[Finding]:
             continue
         if len({config.ordered for config in configs.values()}) > 1:
             at = ", ".join(str(place) for place, config in configs.items() if config.ordered)
-            remedy = "`skyrocket topic update {where} --ordered` (or --no-ordered)"
+            remedy = "`skyrocket topic update {where} --ordered` (or --not-ordered)"
             yield warning("topic-differs", topic, "it is ordered at {at} alone", remedy, at=at)
         types = {config.attributes[_TYPE] for config in configs.values() if _TYPE in config.attributes}
         if len(types) > 1:
@@ -83,7 +83,9 @@ def sameness(facts: ClusterFacts) -> Iterator[Finding]:
 
 def queues(facts: ClusterFacts) -> Iterator[Finding]:
     """Numbers that do not fit together."""
-    several = len({broker.place.broker_name for broker in facts.masters}) > 1
+    names: dict[str, set[str]] = {}
+    for broker in facts.masters:
+        names.setdefault(broker.place.cluster, set()).add(broker.place.broker_name)
     for topic, configs in facts.topics.items():
         if not is_of_applications(topic):
             continue
@@ -98,8 +100,8 @@ def queues(facts: ClusterFacts) -> Iterator[Finding]:
                 what = "{read}, but {written} at {place}"
                 remedy = "`skyrocket topic update {where} --queues N` once the others are consumed"
                 yield warning("queues-differ", topic, what, remedy, read=read, written=written, place=place)
-        if several and len(configs) == 1:
-            (place,) = configs
+        place, *others = configs
+        if not others and len(names[place.cluster]) > 1:
             remedy = "`skyrocket topic create {where}` adds it to the other brokers"
             yield note(
                 "topic-on-one-broker", topic, "only {place} has it: it stops when that broker does", remedy, place=place

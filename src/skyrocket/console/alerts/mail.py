@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import EmailMessage
-from email.utils import formatdate, make_msgid
+from email.utils import formatdate, make_msgid, parseaddr
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -101,7 +101,7 @@ def written(settings: MailSettings, cluster: str, news: Sequence[News]) -> Email
     mail["From"] = settings.sender
     mail["To"] = ", ".join(settings.receivers)
     mail["Date"] = formatdate(news[0].at_ms / 1000)
-    mail["Message-ID"] = make_msgid(domain=settings.sender.rpartition("@")[2])
+    mail["Message-ID"] = make_msgid(domain=parseaddr(settings.sender)[1].rpartition("@")[2])
     mail["Auto-Submitted"] = "auto-generated"
     lines = [f"Cluster: {cluster}", ""]
     for title, changes in (("Began", begun), ("Ended", ended)):
@@ -109,7 +109,7 @@ def written(settings: MailSettings, cluster: str, news: Sequence[News]) -> Email
             lines += [title, *(_line(each) for each in changes[:_MOST_LINES])]
             lines += [f"  and {len(changes) - _MOST_LINES} more"] if len(changes) > _MOST_LINES else []
             lines.append("")
-    mail.set_content("\n".join(lines))
+    mail.set_content("\n".join(lines), cte="quoted-printable")  # not every server takes eight bits
     return mail
 
 
@@ -124,8 +124,8 @@ def _subject(begun: Sequence[News], ended: Sequence[News]) -> str:
 def _line(news: News) -> str:
     at = datetime.fromtimestamp(news.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return _one_line(
-        f"  {at}  {news.severity}  {news.kind} of {news.name}: {news.value:g}, "
-        f"threshold {news.threshold:g} (rule {news.rule})"
+        f"  {at}  {news.severity}  {news.kind} of {news.name}: {news.value:.10g}, "
+        f"threshold {news.threshold:.10g} (rule {news.rule})"
     )
 
 

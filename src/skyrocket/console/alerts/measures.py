@@ -1,6 +1,6 @@
 """The values that rules look at, by name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from skyrocket.client.admin.side_by_side import each
@@ -8,7 +8,8 @@ from skyrocket.console.alerts.queue_progress import QueueProgress, skew_of
 from skyrocket.console.alerts.rules import Kind
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.console.cluster.view import ClusterView
-from skyrocket.console.history.series import HOUR_MS, Series
+from skyrocket.console.history.recorder import TOPICS_A_MINUTE
+from skyrocket.console.history.series import HOUR_MS, MINUTE_MS, Series
 from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.topic import DLQ_PREFIX
 
@@ -28,18 +29,14 @@ async def measures(view: ClusterView, series: Series, progress: QueueProgress, n
     queues = {name: lags.get(name, []) for name in groups}
     running = {name for name, connected in members.items() if connected is not None}
     timers = (await view.waiting.get()).timers
-    dead: dict[str, float] = {}
-    for topic in topics:
-        if topic.startswith(DLQ_PREFIX):
-            group = topic.removeprefix(DLQ_PREFIX)
-            samples = await series.between(f"dead:group:{group}", now_ms - HOUR_MS, now_ms)
-            dead[group] = samples[-1].value - samples[0].value if samples else 0.0
     found: dict[Kind, Mapping[str, float]] = {
         "lag": {name: float(known.lag) for name, known in groups.items()},
         "late_seconds": {name: (known.late_ms or 0) / 1000 for name, known in groups.items()},
         "no_client": {name: float(name in members and members[name] is None) for name in groups},
-        "dead_letters_per_hour": dead,
-        "disk": {f"{broker.broker}:{broker.broker_id}": broker.disk_ratio or 0.0 for broker in brokers},
+        "dead_letters_per_hour": await dead_letters(series, topics, now_ms),
+        "disk": {
+            f"{state.broker}:{state.broker_id}": state.disk_ratio for state in brokers if state.disk_ratio is not None
+        },
         "broker_down": {f"{broker.broker}:{broker.broker_id}": float(not broker.is_up) for broker in brokers},
         "slave_behind_bytes": slaves_behind(brokers),
         "skew": {name: skew_of(of_group) for name, of_group in queues.items()},
@@ -47,6 +44,24 @@ async def measures(view: ClusterView, series: Series, progress: QueueProgress, n
     }
     if timers is not None:
         found["delayed"] = {name: float(count) for name, count in timers.items()}
+    return found
+
+
+async def dead_letters(series: Series, topics: Collection[str], now_ms: int) -> dict[str, float]:
+    """By group: how many came within the hour, as samples say; those that begin its topic count as well."""
+    recorded = await series.between("dead:cluster", now_ms - HOUR_MS, now_ms)
+    began_ms = recorded[0].at_ms if recorded else now_ms
+    turn_ms = (len(topics) // TOPICS_A_MINUTE + 2) * MINUTE_MS  # of many topics each has a sample in its turn
+    found: dict[str, float] = {}
+    for topic in topics:
+        if not topic.startswith(DLQ_PREFIX):
+            continue
+        group = topic.removeprefix(DLQ_PREFIX)
+        samples = await series.between(f"dead:group:{group}", now_ms - HOUR_MS, now_ms)
+        found[group] = samples[-1].value - samples[0].value if samples else 0.0
+        if samples and samples[0].at_ms - began_ms > turn_ms:
+            earlier = await series.between(f"dead:group:{group}", 0, samples[0].at_ms - 1)
+            found[group] += 0.0 if earlier else samples[0].value
     return found
 
 

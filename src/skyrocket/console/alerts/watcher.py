@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from skyrocket.console.alerts.news import News
 from skyrocket.console.alerts.queue_progress import QueueProgress
 from skyrocket.console.alerts.rules import DEFAULT_RULES, Phase, Rule, Watch
 from skyrocket.console.cluster.view import ClusterView
-from skyrocket.console.history.database import Database
+from skyrocket.console.history.database import Database, FileTrouble
 from skyrocket.console.history.series import Series
 from skyrocket.console.telling.outbox import Outbox
 from skyrocket.errors import SkyrocketError
@@ -24,10 +24,12 @@ from skyrocket.errors import SkyrocketError
 _logger = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 60.0
+_TELLING_SECONDS: Final = 5.0  # what is told takes so long, as a rule
 _MOST_NEWS: Final = 200
 _MOST_WATCHES: Final = 20_000
 _RULES: Final = "alert rules"
 _MUTES: Final = "alert mutes"
+_OPEN: Final = "open alerts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,16 @@ class Firing:
     threshold: float
     since_ms: int
     muted_until_ms: int  # 0: it is told
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An alert that fires, as it is kept for the next start: who has heard of it does not hear of it again."""
+
+    rule: str
+    name: str
+    since_ms: int
+    is_told: bool
 
 
 class Watcher:
@@ -63,12 +75,14 @@ class Watcher:
         self.rules: tuple[Rule, ...] = DEFAULT_RULES
         self.mutes: tuple[Mute, ...] = ()
         self.news: deque[News] = deque(maxlen=_MOST_NEWS)
-        self._watches: dict[tuple[str, str], Watch] = {}
+        self._watches: dict[tuple[str, str], Watch] = {}  # of what is too high, or was until now
+        self._open: tuple[Open, ...] = ()  # as it was kept last
+        self._loaded_ms = 0
         self._progress = QueueProgress()
 
     async def load(self) -> None:
-        """Take the rules and mutes that were kept."""
-        rules, mutes = await self._read(_RULES), await self._read(_MUTES)
+        """Take the rules, mutes and open alerts that were kept."""
+        rules, mutes, opened = [await self._read(name) for name in (_RULES, _MUTES, _OPEN)]
         if rules is not None:
             # Files of earlier releases have a rule's mute in the rule.
             old = [Mute(each["id"], WHOLE_RULE, each.pop("muted_until_ms"), "") for each in rules if _OLD_MUTE in each]
@@ -76,14 +90,40 @@ class Watcher:
             self.mutes = tuple(each for each in old if each.until_ms > 0)
         if mutes is not None:
             self.mutes = tuple(Mute(**each) for each in mutes)
+        self._open, self._loaded_ms = tuple(Open(**each) for each in opened or ()), self._clock.now_ms()
+        for each in self._open:
+            self._watches[each.rule, each.name] = Watch(Phase.FIRING, each.since_ms, is_told=each.is_told)
+        self._watch_only(lambda rule, name: rule.is_about(name))
 
     async def keep(self, rules: Sequence[Rule]) -> None:
         """These are the rules from now on; a mute goes with its rule."""
         known = {rule.id for rule in rules}
         await self._write(_RULES, rules)
         self.rules = tuple(rules)
-        self._watches = {key: watch for key, watch in self._watches.items() if key[0] in known}
+        self._watch_only(lambda rule, name: rule.is_about(name))
         await self.keep_mutes([each for each in self.mutes if each.rule in known])
+
+    def _watch_only(self, is_wanted: Callable[[Rule, str], bool]) -> None:
+        """Forget all others, and those of rules that are not there any more."""
+        rules = {rule.id: rule for rule in self.rules}
+        self._watches = {
+            (rule_id, name): watch
+            for (rule_id, name), watch in self._watches.items()
+            if rule_id in rules and is_wanted(rules[rule_id], name)
+        }
+
+    async def keep_open(self) -> None:
+        """Keep what fires for the next start; not while some of it still waits to be told."""
+        if not all(outbox.is_idle for outbox in self.outboxes):
+            return
+        found = tuple(
+            Open(*key, watch.since_ms, watch.is_told)
+            for key, watch in self._watches.items()
+            if watch.phase is Phase.FIRING
+        )
+        if found != self._open:
+            await self._write(_OPEN, found)
+            self._open = found
 
     async def keep_mutes(self, mutes: Sequence[Mute]) -> None:
         """These are the mutes from now on."""
@@ -94,7 +134,7 @@ class Watcher:
         row = await self._database.do(lambda connection: connection.execute(_SELECT, (name,)).fetchone())
         return None if row is None else list(orjson.loads(row[0]))
 
-    async def _write(self, name: str, values: Sequence[Rule] | Sequence[Mute]) -> None:
+    async def _write(self, name: str, values: Sequence[Rule] | Sequence[Mute] | Sequence[Open]) -> None:
         text = orjson.dumps([asdict(each) for each in values]).decode()
 
         def write(connection: sqlite3.Connection) -> None:
@@ -107,6 +147,10 @@ class Watcher:
         while True:
             try:
                 self.tell(self.look(await self._measures()))
+                await self._clock.sleep(_TELLING_SECONDS)
+                await self.keep_open()
+            except FileTrouble as error:
+                _logger.warning("alerts were not kept: %s", error)
             except SkyrocketError as error:
                 _logger.info("alerts were not looked at: %s", error)
             await self._clock.sleep(_PAUSE_SECONDS)
@@ -118,14 +162,21 @@ class Watcher:
         """What is to be told of these values. What is muted is told when that is over, if it still goes on then."""
         now_ms = self._clock.now_ms()
         told = []
+        self._forget_unknown_brokers(found)
         gone = self._gone(found)
         for rule in self.rules:
-            for name, value in {**found.get(rule.kind, {}), **gone.get(rule.id, {})}.items():
-                if not rule.is_about(name) or len(self._watches) >= _MOST_WATCHES:
+            for name, known in {**found.get(rule.kind, {}), **gone.get(rule.id, {})}.items():
+                watch = self._watches.get((rule.id, name))
+                if not rule.is_about(name) or (watch is None and len(self._watches) >= _MOST_WATCHES):
                     continue
-                watch = self._watches.setdefault((rule.id, name), Watch())
+                watch = watch or Watch()
+                value = self._remembered(rule, watch, known, now_ms)
                 fired = watch.phase is Phase.FIRING
                 begun = watch.look(rule, value, now_ms)
+                if watch.phase is Phase.QUIET:
+                    self._watches.pop((rule.id, name), None)  # what is well need not be remembered
+                else:
+                    self._watches[rule.id, name] = watch
                 fires = watch.phase is Phase.FIRING
                 news = News(now_ms, rule.id, rule.kind, name, rule.severity, value, rule.threshold, fires)
                 if begun is Phase.FIRING or (begun is Phase.QUIET and fired):
@@ -133,11 +184,21 @@ class Watcher:
                 if watch.is_told != fires and (watch.is_told or not self.muted_until_ms(rule.id, name)):
                     watch.is_told = fires
                     told.append(news)
-        for rule_id, names in gone.items():
-            for name in names:
-                if self._watches[rule_id, name].phase is Phase.QUIET:
-                    del self._watches[rule_id, name]
         return told
+
+    def _remembered(self, rule: Rule, watch: Watch, value: float, now_ms: int) -> float:
+        """A queue that has not moved since the console began stood still before, if an alert of then says so."""
+        looked_ms = now_ms - self._loaded_ms - 2 * round(_PAUSE_SECONDS * 1000)
+        is_of_before = watch.phase is Phase.FIRING and watch.since_ms < self._loaded_ms
+        if rule.kind == "stuck_seconds" and is_of_before and value * 1000 >= looked_ms:
+            return max(value, rule.threshold)
+        return value
+
+    def _forget_unknown_brokers(self, found: Measures) -> None:
+        """A new console knows registered brokers alone: of others it cannot say whether an older alert has ended."""
+        known = found.get("broker_down")
+        if known is not None:
+            self._watch_only(lambda rule, name: rule.kind != "broker_down" or name in known)
 
     def _gone(self, found: Measures) -> dict[str, dict[str, float]]:
         """By rule: what is watched and not there any more (a deleted group) is well. A down broker may have it."""

@@ -61,6 +61,8 @@ async def put_rule(call: Call, wanted: RuleWanted) -> Done:
         raise BadInput("kind is {kind!r}: choose one of {names}", kind=wanted.kind, names=", ".join(KINDS))
     if not 0 <= wanted.minutes <= _LONGEST_MINUTES:
         raise BadInput("minutes is {minutes}: 0 to {limit}", minutes=wanted.minutes, limit=_LONGEST_MINUTES)
+    if wanted.threshold <= 0:
+        raise BadInput("threshold is {threshold}: it must be above 0", threshold=wanted.threshold)
     watcher, name = call.parts.watcher, call.path["rule"]
     call.before = next((each for each in watcher.rules if each.id == name), None)
     rule = Rule(name, kind, wanted.threshold, wanted.subject, wanted.minutes, wanted.severity)

@@ -11,7 +11,7 @@ from skyrocket.client.admin.offset_admin import QueueLag
 from skyrocket.client.admin.places import BrokerPlace, all_places, topics_named_after
 from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.admin.waiting_messages import PendingTimer
-from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotOffered
+from skyrocket.client.core.errors import BrokerRefused, NoNameServer, NoRoute, NotOffered
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
 from skyrocket.console.cluster.checkup import Checkup
@@ -148,7 +148,12 @@ class ClusterView:
 
     async def _brokers(self) -> list[BrokerState]:
         """All that are registered, and those that were since the console began."""
-        places = list(all_places(await self.cluster.get()))
+        try:
+            places = list(all_places(await self.cluster.get()))
+        except (NoNameServer, RemotingError):  # brokers are asked where they were: they may have gone as well
+            if not self._seen:
+                raise
+            places = list(self._seen.values())
         for place in places:
             self._seen[place.address] = place
         gone = [place for address, place in self._seen.items() if address not in {each.address for each in places}]

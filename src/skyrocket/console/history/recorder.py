@@ -16,7 +16,7 @@ from skyrocket.model.topic import DLQ_PREFIX
 
 _logger = logging.getLogger(__name__)
 
-_TOPICS_A_MINUTE: Final = 250  # with more topics each has a sample every few minutes: brokers must not notice
+TOPICS_A_MINUTE: Final = 250  # with more topics each has a sample every few minutes: brokers must not notice
 _AT_ONCE: Final = 4
 _ROUNDS_BETWEEN_PRUNES: Final = 60
 
@@ -82,7 +82,7 @@ class Recorder:
         shapes = await self._view.topics.get()
         names = [name for name, shape in shapes.items() if shape.kind not in ("SYSTEM", "RETRY")]
         begin = self._next_topic if self._next_topic < len(names) else 0
-        chosen = names[begin : begin + _TOPICS_A_MINUTE]
+        chosen = names[begin : begin + TOPICS_A_MINUTE]
         self._next_topic = begin + len(chosen)
         samples: dict[str, float] = {}
         for name, figures in (await each(chosen, self._figures, _AT_ONCE)).items():

@@ -38,6 +38,7 @@ class Outbox(Generic[T]):
         self._what = what
         self._clock = clock
         self._waiting: deque[Sequence[T]] = deque()
+        self._is_telling = False
         self._something = asyncio.Event()
 
     def put(self, news: Sequence[T]) -> None:
@@ -48,11 +49,18 @@ class Outbox(Generic[T]):
         self._waiting.append(news)
         self._something.set()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything was told, or given up."""
+        return not self._waiting and not self._is_telling
+
     async def run(self) -> None:
         """For ever."""
         while True:
             while self._waiting:
+                self._is_telling = True
                 await self._tell(self._waiting.popleft())
+                self._is_telling = False
             self._something.clear()
             await self._something.wait()
 

@@ -1,6 +1,6 @@
 """Illnesses planted into facts: the doctor names each one, and finds nothing in healthy ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -40,6 +40,7 @@ def healthy() -> ClusterFacts:
         (NameServerFacts("10.0.0.8:9876", INFO), NameServerFacts("10.0.0.7:9876", INFO)),
         (_broker(A), _broker(B)),
         {"Orders": {place: TopicConfig("Orders", 2, 2) for place in (A, B)}},
+        frozenset({"Orders"}),
         {"Orders": TopicRoute((), tuple(QueueData(place.broker_name, 2, 2, 6) for place in (A, B)))},
         {queue: TopicOffset(0, 100, NOW) for queue in QUEUES},
         {"Billing": _group()},
@@ -114,6 +115,13 @@ def topic(**fields: object) -> Plant:
     )
 
 
+def topic_at_b(**fields: object) -> Plant:
+    return lambda facts: replace(
+        facts,
+        topics={"Orders": {**facts.topics["Orders"], B: replace(facts.topics["Orders"][B], **fields)}},  # type: ignore[arg-type]
+    )
+
+
 def group(**fields: object) -> Plant:
     return lambda facts: replace(facts, groups={"Billing": replace(facts.groups["Billing"], **fields)})  # type: ignore[arg-type]
 
@@ -129,6 +137,23 @@ def growing(facts: ClusterFacts) -> ClusterFacts:
         each.queue: replace(each, broker_offset=each.broker_offset - 100) for each in facts.groups["Billing"].lags
     }
     return group(earlier=before)(facts)
+
+
+def moved(came: int, done: int, queues: Sequence[MessageQueue] = QUEUES) -> Plant:
+    """So much in each queue since the first look."""
+
+    def plant(facts: ClusterFacts) -> ClusterFacts:
+        before = {
+            each.queue: replace(
+                each,
+                broker_offset=each.broker_offset - came,
+                consumer_offset=each.consumer_offset - (done if each.queue in queues else 0),
+            )
+            for each in facts.groups["Billing"].lags
+        }
+        return group(earlier=before)(facts)
+
+    return plant
 
 
 def dead_letters(facts: ClusterFacts) -> ClusterFacts:
@@ -201,12 +226,14 @@ ILLNESSES: list[tuple[str, Plant]] = [
     ("broker-unreachable", at_a(problem="could not connect")),
     ("no-rights", at_a(problem="code 16", is_refusal=True)),
     ("loopback-address", at_a(place=BrokerPlace("C", "broker-a", 0, "127.0.0.1:10911"))),
+    ("loopback-address", at_a(place=BrokerPlace("C", "broker-a", 0, "0.0.0.0:10911"))),
     ("no-master", lambda f: replace(f, brokers=(*f.brokers, BrokerFacts(SLAVE, f.brokers[0].runtime)))),
     ("disk-full", runtime(commitLogDiskRatio="0.97")),
     ("disk-filling", runtime(commitLogDiskRatio="0.8")),
     ("retention-broken", runtime(earliestMessageTimeStamp=str(NOW - 10 * HOUR))),
     ("slave-missing", setting(brokerRole="SYNC_MASTER")),
     ("slave-behind", at_a(ha=HaStatus(True, 1, 0, (HaConnection("10.0.0.3:1", 0, 1 << 30, False),)))),
+    ("slave-behind", slave_keeping("72")),  # and its master has no connection of it
     ("overloaded", runtime(sendThreadPoolQueueHeadWaitTimeMills="900")),
     ("timer-behind", runtime(timerReadBehind="60")),
     ("clock-skew", runtime(runtime="[ 4 days, 4 hours, 2 minutes, 0 seconds ]")),
@@ -293,6 +320,75 @@ def test_a_planted_illness_is_named_with_its_remedy(code: str, plant: Plant) -> 
     assert found[code].where
 
 
+def told_late(facts: ClusterFacts) -> ClusterFacts:
+    """A broker that took its time: its clock may be ours."""
+    return at_a(asked_at_ms=NOW - 20_000, answered_at_ms=NOW)(facts)
+
+
+def quicker_than_the_look(facts: ClusterFacts) -> ClusterFacts:
+    facts = lagging(-5, 0, 0, 0)(facts)
+    return replace(facts, offsets={queue: TopicOffset(0, 100_010, NOW) for queue in QUEUES})
+
+
+def broadcasting_in_order(facts: ClusterFacts) -> ClusterFacts:
+    """RocketMQ locks nothing then, and tells so."""
+    connected = facts.groups["Billing"].members
+    assert connected is not None
+    properties = {"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY", "PROP_CONSUMEORDERLY": "true"}
+    infos = {CLIENT: replace(_info(QUEUES), properties=properties)}
+    return group(members=replace(connected, message_model="BROADCASTING"), infos=infos)(facts)
+
+
+def a_broker_away(facts: ClusterFacts) -> ClusterFacts:
+    """It has the topic that nobody else has."""
+    return at_a(problem="could not connect")(without_topic(facts))
+
+
+def followed(facts: ClusterFacts) -> ClusterFacts:
+    facts = slave_keeping("72")(facts)
+    return at_a(ha=HaStatus(True, 1, 1, (HaConnection("10.0.0.4:1", 0, 100, True),)))(facts)
+
+
+def started(facts: ClusterFacts) -> ClusterFacts:
+    """A slave that has not connected yet."""
+    facts = slave_keeping("72")(facts)
+    *others, slave = facts.brokers
+    runtime = {
+        **slave.runtime,
+        "bootTimestamp": str(NOW - 5000),
+        "runtime": "[ 0 days, 0 hours, 0 minutes, 5 seconds ]",
+    }
+    return replace(facts, brokers=(*others, replace(slave, runtime=runtime)))
+
+
+WELL: list[tuple[str, Plant]] = [
+    ("tags in another order", group(infos={"c1": _info(QUEUES[:2], "a || b"), "c2": _info(QUEUES[2:], "b||a")})),
+    (
+        "no tags and all of them",
+        group(infos={"c1": _info(QUEUES[:2], "*"), "c2": replace(_info(QUEUES[2:], ""))}),
+    ),
+    ("much on its way", lambda f: moved(5000, 4900)(lagging(1000, 1000, 1000, 1000)(f))),
+    (
+        "a first message after three days",
+        lambda f: group(waited_ms={QUEUES[0]: 20})(lagging(1, 0, 0, 0, last=NOW - 70 * HOUR)(f)),
+    ),
+    ("a slow answer", told_late),
+    ("consumers quicker than the look", quicker_than_the_look),
+    ("broadcast in order", broadcasting_in_order),
+    ("a slave that follows", followed),
+    ("a slave that has just started", started),
+]
+
+
+@pytest.mark.parametrize("plant", [plant for _, plant in WELL], ids=[name for name, _ in WELL])
+def test_what_looks_odd_and_is_well_is_not_named(plant: Plant) -> None:
+    assert [each.code for each in findings_of(plant(healthy()))] == []
+
+
+def test_a_topic_may_be_at_the_broker_that_does_not_answer() -> None:
+    assert {each.code for each in findings_of(a_broker_away(healthy()))} == {"broker-unreachable"}
+
+
 def test_the_worst_comes_first() -> None:
     facts = runtime(commitLogDiskRatio="0.97")(setting(autoCreateTopicEnable="true")(healthy()))
     assert [each.severity for each in findings_of(facts)] == [Severity.ERROR, Severity.NOTE]
@@ -315,9 +411,14 @@ def test_the_cause_of_a_lag_is_named() -> None:
     assert explained(disabled) == "brokers do not let the group consume"
     assert "consume nothing" in explained(waiting)
     rates = {"Orders": ConsumeStatus(consume_rt=250.0, consume_ok_tps=40.0)}
-    slow = group(infos={CLIENT: replace(_info(QUEUES), status=rates)}, earlier={})(waiting)
+    still = group(infos={CLIENT: replace(_info(QUEUES), status=rates)})(waiting)
+    assert explained(still) == "it catches up; its handlers take 250 ms for each", "none of its queues has moved"
+    slow = group(infos={CLIENT: replace(_info(QUEUES), status=rates)})(moved(50, 10)(waiting))
     assert explained(slow) == "its handlers are slower than messages come (250 ms for each)"
-    assert "stand still" in explained(group(infos={CLIENT: replace(_info(QUEUES), status=rates)})(waiting))
+    one_moves = moved(50, 10, QUEUES[:1])(waiting)
+    assert explained(one_moves).startswith("3 queues stand still while others move: broker-a:1, ")
+    assert outlook_of(one_moves, one_moves.groups["Billing"]).gone_in_seconds is None, "those do not move"
+    assert explained(topic(permission=2)(topic_at_b(permission=2)(waiting))) == "nobody may read Orders"
     skewed = group(infos={CLIENT: replace(_info(QUEUES), status=rates)}, earlier={})(lagging(5000, 1, 1, 1)(facts))
     assert "one queue has most of the lag" in explained(skewed)
 
@@ -345,3 +446,22 @@ def test_a_server_that_ends_the_connection_over_tls_need_not_be_started(problem:
     assert "it runs, but the two do not agree on TLS: --tls" in finding.remedy
     (finding,) = reachable(at_a(problem=problem)(healthy()))
     assert "--tls-ca" in finding.remedy
+
+
+def test_a_group_that_keeps_up_under_load_is_not_called_slow() -> None:
+    rates = {"Orders": ConsumeStatus(consume_rt=1.0, consume_ok_tps=4000.0)}
+    facts = group(infos={CLIENT: replace(_info(QUEUES), status=rates)})(lagging(1000, 1000, 1000, 1000)(healthy()))
+    busy = moved(5000, 4900)(facts)
+    outlook = outlook_of(busy, busy.groups["Billing"])
+    assert (outlook.cause, outlook.gone_in_seconds) == ("it keeps up: what waits came within seconds", 1.0)
+
+
+def test_a_group_that_was_set_back_has_consumed_nothing() -> None:
+    facts = moved(0, -500)(lagging(600, 600, 600, 600)(healthy()))
+    outlook = outlook_of(facts, facts.groups["Billing"])
+    assert (outlook.out_per_second, outlook.gone_in_seconds) == (0.0, None)
+
+
+def test_how_late_a_group_is_is_the_age_of_what_it_consumes_next() -> None:
+    facts = group(waited_ms={QUEUES[0]: 3000})(lagging(1, 0, 0, 0, last=NOW - 70 * HOUR)(healthy()))
+    assert outlook_of(facts, facts.groups["Billing"]).behind_seconds == 3.0
