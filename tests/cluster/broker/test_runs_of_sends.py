@@ -10,6 +10,7 @@ import pytest
 
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.format.record import decode_record
+from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.frames import encode
 from skyrocket.remoting.addresses import Address
@@ -18,6 +19,7 @@ from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from skyrocket.testing.clock import FakeClock
 from tests.cluster.broker.broker_fixture import SMALL, TOPIC, RunningBroker, new_topic, running_broker
+from tests.cluster.broker.test_broker_admin_changes import change
 from tests.cluster.broker.test_postponed_plain_sends import send
 from tests.unit.remoting.peers import RawPeer
 from tests.waiting import until
@@ -128,3 +130,25 @@ async def test_a_connection_that_is_lost_with_a_row_in_hand_leaves_nothing_behin
         router = given.broker.parts.router
         await until(lambda: len(list(_records(given))) == len(requests))
         await until(lambda: not any(route.request_class.in_hand for route in router.routes()))
+
+
+async def test_a_row_is_refused_where_each_of_it_would_be(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        await given.client.call(given.address, new_topic(TOPIC, order=True))
+        async with RawPeer.connected(Address("127.0.0.1", given.port)) as peer:
+            assert await codes_of_a_row(peer) == [0] * 30
+            await change(given, "brokerPermission=4\n")
+            before = given.broker.store.commit_log.written_offset
+            assert await codes_of_a_row(peer) == [ResponseCode.NO_PERMISSION] * 30
+            assert given.broker.store.commit_log.written_offset == before
+            await change(given, "brokerPermission=6\n")
+            assert await codes_of_a_row(peer) == [0] * 30
+
+
+async def codes_of_a_row(peer: RawPeer) -> list[int]:
+    """What is answered to messages that look like one of which the shape was just learned."""
+    first, *row = [encode(send(f"UNIQ_KEY\x01{n:032X}\2WAIT\1true\2", short=True)) for n in range(32)]
+    await peer.asks(first)
+    await peer.asks(first)
+    peer.send(b"".join(row[:30]))
+    return [answer.code for answer in await peer.commands(30)]
