@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from skyrocket.broker.send.plain_send import PlainSends
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.format.record import decode_record
 from skyrocket.protocol.codes import ResponseCode
@@ -152,3 +153,21 @@ async def codes_of_a_row(peer: RawPeer) -> list[int]:
     await peer.asks(first)
     peer.send(b"".join(row[:30]))
     return [answer.code for answer in await peer.commands(30)]
+
+
+async def test_texts_stay_known_however_often_topics_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[bytes] = []
+    look = PlainSends._look_at_text
+
+    def counted(self: PlainSends, *given: Any) -> Any:
+        looked_at.append(given[2])
+        return look(self, *given)
+
+    monkeypatch.setattr(PlainSends, "_look_at_text", counted)
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        await given.client.call(given.address, new_topic(TOPIC))
+        async with RawPeer.connected(Address("127.0.0.1", given.port)) as peer:
+            for number in range(100):
+                given.broker.parts.tables.topics.ensure(f"Other{number}", 1)
+                assert await codes_of_a_row(peer) == [0] * 30
+                assert len(looked_at) <= 30 + 2 * number, number  # the first row is read before its text is known

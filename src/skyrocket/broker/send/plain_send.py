@@ -253,8 +253,9 @@ class PlainSends:
     ) -> tuple[bytes, QueueKey, bytes, Postponed | None] | None:
         """Unique key, queue, properties as they are stored, and whether it waits there; None: not a plain one."""
         shape: Shape | None = None
+        known_text: KnownText | None = None
         if isinstance(request, ShapedSend):
-            shape, text = request.shape, request.properties
+            shape, known_text, text = request.shape, request.known_text, request.properties
         find = text.find  # `in` asks first whether what it looks for is a number: an exception for each name
         at = text.rfind(_KEY_NAME)
         end = find(b"\2", at)
@@ -278,8 +279,10 @@ class PlainSends:
         unique_key = text[at + _KEY_NAME_SIZE : end]
         if find(b"DELAY") >= 0 or find(b"TIMER_") >= 0:
             return unique_key, *self._find_waiting_queue(known.destination, text, unique_key)
-        if shape is not None and shape.texts_left > 0:
-            known.text = shape.know_text(text, at + _KEY_NAME_SIZE, end)
+        if known_text is None and shape is not None and shape.texts_left > 0:
+            known_text = shape.know_text(text, at + _KEY_NAME_SIZE, end)
+        if known_text is not None:  # also one that was known before the topic table changed
+            known.text = known_text
             known.text_after = text[end:] + self._added
         return unique_key, known.key, text + self._added, None
 
