@@ -14,8 +14,10 @@ from skyrocket.format.record import decode_record
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.frames import encode
+from skyrocket.protocol.requests.admin_topics import DeleteTopicInBroker
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import LaterRun
+from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from skyrocket.testing.clock import FakeClock
@@ -171,3 +173,15 @@ async def test_texts_stay_known_however_often_topics_change(tmp_path: Path, monk
                 given.broker.parts.tables.topics.ensure(f"Other{number}", 1)
                 assert await codes_of_a_row(peer) == [0] * 30
                 assert len(looked_at) <= 30 + 2 * number, number  # the first row is read before its text is known
+
+
+async def test_a_row_for_a_topic_that_is_deleted_in_its_turn_does_not_make_its_queue_anew(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        await given.client.call(given.address, new_topic(TOPIC))
+        async with RawPeer.connected(Address("127.0.0.1", given.port)) as peer:
+            await codes_of_a_row(peer)
+            row = [send(f"UNIQ_KEY\x01{n:032X}\2WAIT\1true\2", short=True) for n in range(10)]
+            peer.send(b"".join(map(encode, [*row, command_of(DeleteTopicInBroker(topic=TOPIC))])))
+            assert {answer.code for answer in await peer.commands(11)} <= {0, ResponseCode.TOPIC_NOT_EXIST}
+        given.broker.store.dispatch()
+        assert not [queue for queue in given.broker.store.queues if queue.topic == TOPIC]

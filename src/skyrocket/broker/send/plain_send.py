@@ -31,7 +31,7 @@ from skyrocket.format.record import pack_host
 from skyrocket.model.topic import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
-from skyrocket.protocol.errors import RequestError, SystemFailure
+from skyrocket.protocol.errors import FAQ, RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.messaging import SendMessage
 from skyrocket.protocol.send_shapes import KnownText, Shape, ShapedSend, ShapeMemo
 from skyrocket.remoting.answers import LaterAnswer, LaterRun
@@ -394,6 +394,11 @@ class PlainSends:
         laters = senders.one_by_one()
         for number, (row, later, (_, unique_key)) in enumerate(zip(rows, laters, senders.requests, strict=True)):
             queue, body, properties, flag, sys_flag, born, born_host, *_ = row
+            if queue.topic not in self._topics.topics:  # a message would make its queue anew
+                gone = TopicNotExist(f"topic[{queue.topic}] not exist, apply first please!{FAQ}")
+                gone.ext_fields = self._answers.refusal_fields
+                later.refuse(gone)
+                continue
             message = PutMessage(queue.topic, queue.queue_id, body, properties, flag, sys_flag, born, born_host)
             result = self._intake.put(message, is_confirmed_later=True)
             if not result.ok:
