@@ -124,6 +124,8 @@ class ReadAhead:
 
     def expect(self, queue: ConsumeQueue, offset: int, ahead: Ahead | None = None) -> None:
         """Somebody will go on there, with what is left of these entries."""
+        if ahead is None and self._at.get((queue, offset)) is not None:
+            return  # so will another one, who has some left
         self._at[queue, offset] = ahead
         if len(self._at) > _MOST_READERS:
             self._at.popitem(last=False)
