@@ -78,6 +78,10 @@ class Shape:
 
     def know_text(self, text: bytes, value_at: int, value_end: int) -> KnownText | None:
         """Expect this text of the next ones, with another value at that place; None where too many others came."""
+        known, size = self.text, value_end - value_at
+        look = (text[:value_at], size, text[value_end:])
+        if known is not None and (known.before, known.value_size, known.after) == look:
+            return known  # this one was read before it was known
         self.texts_left -= 1
         if self.texts_left < 0 or len(text) > _MAX_TEXT or not text[value_at:value_end].isalnum():
             self.text = None

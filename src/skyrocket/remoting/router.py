@@ -8,7 +8,7 @@ oneway request is never answered.
 import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from skyrocket.clock import Clock, Seldom, SystemClock
 from skyrocket.protocol.codes import ResponseCode, Version
@@ -50,6 +50,13 @@ class Route:
         self.failed = 0  # answered with an exception that nobody expected
 
 
+class _Runs(NamedTuple):
+    """Who takes requests that came in a row, and in whose place."""
+
+    instead_of: RawHandler
+    handle: RunHandler
+
+
 class Router:
     """The table of handlers, shared by all connections of a server or client."""
 
@@ -63,7 +70,7 @@ class Router:
         """`class_of` says which requests share a bound; `workers` run handlers that ask for a thread."""
         self.tasks = TaskSet()  # what handlers that must wait are doing
         self.shapes: SendShapes | None = None  # set by whoever registers a handler of sends
-        self.run_handler: RunHandler | None = None  # who takes requests of one shape together, if they are like others
+        self._runs: _Runs | None = None
         self._others = RequestClass("others", _OTHERS_LIMIT)
         self._routes: dict[int, Route] = {}
         self._class_of = class_of or (lambda code: self._others)
@@ -103,6 +110,10 @@ class Router:
             assert code not in self._routes, f"two handlers for {code}"
             self._routes[code] = Route(code, handler, request_class or self._class_of(code))
 
+    def take_runs(self, instead_of: RawHandler, handle: RunHandler) -> None:
+        """Let requests of one shape be taken together, as long as this handler, and no stand-in, would get each."""
+        self._runs = _Runs(instead_of, handle)
+
     def routes(self) -> Iterator[Route]:
         """Every route with its counters; the last is for all other codes."""
         yield from self._routes.values()
@@ -114,7 +125,7 @@ class Router:
         fewer._checks = self._checks
         fewer.tasks = self.tasks
         fewer.shapes = self.shapes
-        fewer.run_handler = self.run_handler
+        fewer._runs = self._runs
         fewer._others = self._others
         fewer._seldom = self._seldom
         fewer._default = self._default
@@ -158,12 +169,13 @@ class Router:
     def handle_run(self, peer: Peer, requests: Sequence[RemotingCommand]) -> LaterRun | None:
         """The first of these requests, all at once; None when each must be looked at."""
         route = self._routes.get(requests[0].code)
-        if self.run_handler is None or self._checks or route is None:
+        runs = self._runs
+        if runs is None or self._checks or route is None or route.handler != runs.instead_of:
             return None
         request_class = route.request_class
         if request_class.is_rejecting or request_class.in_hand + len(requests) >= request_class.crowded_from:
             return None
-        run = self.run_handler(peer, requests)
+        run = runs.handle(peer, requests)
         if run is not None:
             route.requests += len(run.requests)
             run.counted_by(request_class)

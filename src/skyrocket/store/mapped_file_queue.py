@@ -9,6 +9,7 @@ import contextlib
 import mmap
 import os
 from collections import OrderedDict
+from collections.abc import Callable
 
 from skyrocket.errors import CorruptFile
 from skyrocket.format.store_names import offset_name, parse_offset_name
@@ -38,6 +39,9 @@ class MappedFile:
         self._disk.close(self.fd)
 
 
+def _nobody_listens(_: MappedFile) -> None: ...
+
+
 class MappedFileQueue:
     """The files of a directory, in order and without gaps."""
 
@@ -50,6 +54,7 @@ class MappedFileQueue:
         self._mapped: OrderedDict[int, MappedFile] = OrderedDict()
         self._pinned: MappedFile | None = None  # the file that is written: never forgotten
         self._advice = mmap.MADV_NORMAL
+        self.on_forgotten: Callable[[MappedFile], None] = _nobody_listens  # in the thread that forgets it
 
     # -- the list of files -----------------------------------------------------------------------------
 
@@ -204,4 +209,6 @@ class MappedFileQueue:
         return file
 
     def _forget(self, start: int) -> None:
-        self._mapped.pop(start, None)
+        file = self._mapped.pop(start, None)
+        if file is not None:
+            self.on_forgotten(file)

@@ -115,7 +115,7 @@ class ReadAhead:
         """
         if (queue, offset) not in self._at:
             return None
-        ahead, end = self._at.pop((queue, offset)), offset + count
+        ahead, end = self._at.pop((queue, offset), None), offset + count  # the cleaner may just have let it go
         if ahead is None or end > ahead.end or ahead.changes != queue.entries.changes:
             ahead = self._read(queue, offset, old)
         if ahead is None or end > ahead.end or self._log.files.find(ahead.file.start_offset) is not ahead.file:
@@ -124,9 +124,19 @@ class ReadAhead:
 
     def expect(self, queue: ConsumeQueue, offset: int, ahead: Ahead | None = None) -> None:
         """Somebody will go on there, with what is left of these entries."""
+        if ahead is None and self._at.get((queue, offset)) is not None:
+            return  # so will another one, who has some left
         self._at[queue, offset] = ahead
         if len(self._at) > _MOST_READERS:
             self._at.popitem(last=False)
+
+    def let_go(self, file: MappedFile) -> None:
+        """A file of the log was deleted, or is not mapped any more: what is remembered would keep its room on disk."""
+        oldest = self._log.min_offset
+        for key in list(self._at):
+            ahead = self._at.get(key)
+            if ahead is not None and (ahead.file is file or ahead.file.start_offset < oldest):
+                self._at.pop(key, None)
 
     def _read(self, queue: ConsumeQueue, offset: int, old: int) -> Ahead | None:
         """The entries from an offset on; None when they are few, or not as usual."""

@@ -58,6 +58,7 @@ class Reader:
         self._times = TimeSearch(self.by_physical_offset, disk, nearest=config.offset_by_time_nearest)
         self._entries = EntryCheck(self.by_physical_offset, light_queues=config.multi_dispatch)
         self._ahead = ReadAhead(commit_log)
+        commit_log.files.on_forgotten = self._ahead.let_go
         self._near = memory_bytes * config.memory_ratio // 100  # records nearer to the log's end count as in memory
 
     def use(self, config: StoreConfig) -> None:

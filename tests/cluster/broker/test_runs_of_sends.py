@@ -8,16 +8,21 @@ from typing import Any
 
 import pytest
 
+from skyrocket.broker.send.plain_send import PlainSends
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.format.record import decode_record
+from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.frames import encode
+from skyrocket.protocol.requests.admin_topics import DeleteTopicInBroker
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import LaterRun
+from skyrocket.remoting.exchange import command_of
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.router import Router
 from skyrocket.testing.clock import FakeClock
 from tests.cluster.broker.broker_fixture import SMALL, TOPIC, RunningBroker, new_topic, running_broker
+from tests.cluster.broker.test_broker_admin_changes import change
 from tests.cluster.broker.test_postponed_plain_sends import send
 from tests.unit.remoting.peers import RawPeer
 from tests.waiting import until
@@ -128,3 +133,55 @@ async def test_a_connection_that_is_lost_with_a_row_in_hand_leaves_nothing_behin
         router = given.broker.parts.router
         await until(lambda: len(list(_records(given))) == len(requests))
         await until(lambda: not any(route.request_class.in_hand for route in router.routes()))
+
+
+async def test_a_row_is_refused_where_each_of_it_would_be(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        await given.client.call(given.address, new_topic(TOPIC, order=True))
+        async with RawPeer.connected(Address("127.0.0.1", given.port)) as peer:
+            assert await codes_of_a_row(peer) == [0] * 30
+            await change(given, "brokerPermission=4\n")
+            before = given.broker.store.commit_log.written_offset
+            assert await codes_of_a_row(peer) == [ResponseCode.NO_PERMISSION] * 30
+            assert given.broker.store.commit_log.written_offset == before
+            await change(given, "brokerPermission=6\n")
+            assert await codes_of_a_row(peer) == [0] * 30
+
+
+async def codes_of_a_row(peer: RawPeer) -> list[int]:
+    """What is answered to messages that look like one of which the shape was just learned."""
+    first, *row = [encode(send(f"UNIQ_KEY\x01{n:032X}\2WAIT\1true\2", short=True)) for n in range(32)]
+    await peer.asks(first)
+    await peer.asks(first)
+    peer.send(b"".join(row[:30]))
+    return [answer.code for answer in await peer.commands(30)]
+
+
+async def test_texts_stay_known_however_often_topics_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[bytes] = []
+    look = PlainSends._look_at_text
+
+    def counted(self: PlainSends, *given: Any) -> Any:
+        looked_at.append(given[2])
+        return look(self, *given)
+
+    monkeypatch.setattr(PlainSends, "_look_at_text", counted)
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        await given.client.call(given.address, new_topic(TOPIC))
+        async with RawPeer.connected(Address("127.0.0.1", given.port)) as peer:
+            for number in range(100):
+                given.broker.parts.tables.topics.ensure(f"Other{number}", 1)
+                assert await codes_of_a_row(peer) == [0] * 30
+                assert len(looked_at) <= 30 + 2 * number, number  # the first row is read before its text is known
+
+
+async def test_a_row_for_a_topic_that_is_deleted_in_its_turn_does_not_make_its_queue_anew(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        await given.client.call(given.address, new_topic(TOPIC))
+        async with RawPeer.connected(Address("127.0.0.1", given.port)) as peer:
+            await codes_of_a_row(peer)
+            row = [send(f"UNIQ_KEY\x01{n:032X}\2WAIT\1true\2", short=True) for n in range(10)]
+            peer.send(b"".join(map(encode, [*row, command_of(DeleteTopicInBroker(topic=TOPIC))])))
+            assert {answer.code for answer in await peer.commands(11)} <= {0, ResponseCode.TOPIC_NOT_EXIST}
+        given.broker.store.dispatch()
+        assert not [queue for queue in given.broker.store.queues if queue.topic == TOPIC]

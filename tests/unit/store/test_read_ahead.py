@@ -2,8 +2,10 @@
 
 import copy
 import mmap
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -182,3 +184,29 @@ def test_the_number_of_readers_that_are_remembered_is_bounded(stores: Stores) ->
     for offset in range(900):
         store.get(TOPIC, 0, offset, 32)
     assert len(store.reader._ahead._at) <= 512
+
+
+def test_two_who_read_a_queue_in_step_do_not_disturb_each_other(stores: Stores) -> None:
+    disk = CountingDisk()
+    store = filled(stores, [0, 1] * 1000, disk=disk)
+    before = disk.reads
+    for offset in range(0, 640, 32):
+        for _ in range(2):
+            assert bodies(store.get(TOPIC, 1, offset, 32))[0] == b"%06d...." % (2 * offset + 1)
+    assert disk.reads - before <= 20 + 4  # one of them reads ahead
+
+
+@pytest.mark.parametrize("gone", ["deleted", "no longer mapped"])
+def test_a_file_of_the_log_is_not_held_for_who_no_longer_reads_it(stores: Stores, gone: str) -> None:
+    store = filled(stores, [0, 1] * 1000, commit_log_file_size=1 << 16, max_mapped_log_files=2)
+    log = store.commit_log
+    for offset in (0, 32, 64):
+        store.get(TOPIC, 0, offset, 32)
+    assert log.files.path_of(0) in Path("/proc/self/maps").read_text()
+    if gone == "deleted":
+        store.flush()
+        log.files.drop_file(0)
+    else:
+        for start in log.files.starts:
+            log.files.find(start)
+    assert log.files.path_of(0) not in Path("/proc/self/maps").read_text()

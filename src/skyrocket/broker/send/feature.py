@@ -33,7 +33,7 @@ class SendFeature(Feature):
             parts.store, parts.tables, parts.identity, parts.clock, stores_replies=parts.config.store_replies
         )
         parts.router.shapes = SendShapes()
-        parts.router.run_handler = self._send.send_run
+        parts.router.take_runs(self._send.send, self._send.send_run)
         parts.server.on_turn_end(self._send.end_turn)
 
     def handlers(self) -> Handlers:

@@ -31,7 +31,7 @@ from skyrocket.format.record import pack_host
 from skyrocket.model.topic import RETRY_PREFIX, SCHEDULE_TOPIC, TIMER_TOPIC
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
-from skyrocket.protocol.errors import RequestError, SystemFailure
+from skyrocket.protocol.errors import FAQ, RequestError, SystemFailure, TopicNotExist
 from skyrocket.protocol.requests.messaging import SendMessage
 from skyrocket.protocol.send_shapes import KnownText, Shape, ShapedSend, ShapeMemo
 from skyrocket.remoting.answers import LaterAnswer, LaterRun
@@ -253,8 +253,9 @@ class PlainSends:
     ) -> tuple[bytes, QueueKey, bytes, Postponed | None] | None:
         """Unique key, queue, properties as they are stored, and whether it waits there; None: not a plain one."""
         shape: Shape | None = None
+        known_text: KnownText | None = None
         if isinstance(request, ShapedSend):
-            shape, text = request.shape, request.properties
+            shape, known_text, text = request.shape, request.known_text, request.properties
         find = text.find  # `in` asks first whether what it looks for is a number: an exception for each name
         at = text.rfind(_KEY_NAME)
         end = find(b"\2", at)
@@ -278,8 +279,10 @@ class PlainSends:
         unique_key = text[at + _KEY_NAME_SIZE : end]
         if find(b"DELAY") >= 0 or find(b"TIMER_") >= 0:
             return unique_key, *self._find_waiting_queue(known.destination, text, unique_key)
-        if shape is not None and shape.texts_left > 0:
-            known.text = shape.know_text(text, at + _KEY_NAME_SIZE, end)
+        if known_text is None and shape is not None and shape.texts_left > 0:
+            known_text = shape.know_text(text, at + _KEY_NAME_SIZE, end)
+        if known_text is not None:  # also one that was known before the topic table changed
+            known.text = known_text
             known.text_after = text[end:] + self._added
         return unique_key, known.key, text + self._added, None
 
@@ -391,6 +394,11 @@ class PlainSends:
         laters = senders.one_by_one()
         for number, (row, later, (_, unique_key)) in enumerate(zip(rows, laters, senders.requests, strict=True)):
             queue, body, properties, flag, sys_flag, born, born_host, *_ = row
+            if queue.topic not in self._topics.topics:  # a message would make its queue anew
+                gone = TopicNotExist(f"topic[{queue.topic}] not exist, apply first please!{FAQ}")
+                gone.ext_fields = self._answers.refusal_fields
+                later.refuse(gone)
+                continue
             message = PutMessage(queue.topic, queue.queue_id, body, properties, flag, sys_flag, born, born_host)
             result = self._intake.put(message, is_confirmed_later=True)
             if not result.ok:
