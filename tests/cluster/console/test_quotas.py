@@ -28,6 +28,7 @@ async def test_quotas_are_shown_with_their_use_to_those_who_have_logged_in() -> 
             }
         ],
         "trouble": "",
+        "trouble_phrase": None,
     }
 
 

@@ -28,8 +28,8 @@ LimitsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="KIND=NUMBER...",
-        help="sendMessagesPerSecond, sendBytesPerSecond, readMessagesPerSecond, readBytesPerSecond; of accounts also "
-        "connections, newConnectionsPerSecond; of namespaces topics, storedBytes. KIND=none takes a limit away.",
+        help="sendMessagesPerSecond, sendBytesPerSecond, readMessagesPerSecond, readBytesPerSecond, topics, "
+        "storedBytes; of accounts also connections, newConnectionsPerSecond. KIND=none takes a limit away.",
         show_default=False,
     ),
 ]
