@@ -75,6 +75,7 @@ def test_a_file_is_planned_and_applied_and_then_nothing_is_left_to_do(rocketmq: 
             "topics: [{name: Orders, queues: 4}]",
             "topics is [{'name': 'Orders', 'queues': 4}], not names with their values",
         ),
+        ("settings: {deleteWhen: 2026-13-45}", "is not YAML: month must be in 1..12"),
         ("topics: {Orders: 4}", "topics.Orders is 4, not names with their values"),
         ("topics: {Orders: {attributes: [x]}}", "topics.Orders.attributes is ['x'], not names with their values"),
         ("settings: [x]", "settings is ['x'], not names with their values"),

@@ -85,7 +85,7 @@ def _content(file: Path) -> Any:
     except yaml.MarkedYAMLError as error:
         where = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
         raise ConfigError(f"{file}{where} is not YAML: {error.problem}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (ValueError, yaml.YAMLError) as error:  # a date that is none, a number without end
         raise ConfigError(f"{file} is not YAML: {error}") from None
 
 

@@ -359,7 +359,7 @@ def _value(key: str, text: str, kind: type) -> bool | int:
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"--set {key}={text} is neither true nor false")
         return text.lower() == "true"
-    if not text.isdecimal() or int(text) > MOST_INT:
+    if not text.isdecimal() or len(text) > len(str(MOST_INT)) or int(text) > MOST_INT:
         raise ConfigError(f"--set {key}={text} is not a number from 0 to {MOST_INT}")
     return int(text)
 

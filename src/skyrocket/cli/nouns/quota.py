@@ -34,6 +34,7 @@ LimitsArgument = Annotated[
     ),
 ]
 
+_MOST_DIGITS: Final = 19  # of any number that brokers have room for
 LISTED: Final = (
     Column("subject"),
     Column("name"),
@@ -148,6 +149,6 @@ def _changes(
 def _number(kind: str, text: str) -> int | None:
     if text == "none":
         return None
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
         raise ConfigError(f"{kind}={text}: write a whole number, or none to take the limit away")
     return int(text)
