@@ -41,3 +41,11 @@ def test_output_that_cannot_be_written_is_named(tmp_path: Path, command: str) ->
     assert "standard output cannot be written: No space left on device" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert "Exception ignored" not in ended.stderr
+
+
+def test_signs_that_the_locale_does_not_have_are_escaped(tmp_path: Path) -> None:
+    line = f"PYTHONIOENCODING=latin-1 {_SKYROCKET} context set 'o→日本' {_NOBODY} --output json"
+    ended = _run(line, tmp_path)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "o\\u2192\\u65e5\\u672c" in ended.stdout

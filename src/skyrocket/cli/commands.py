@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from skyrocket import __version__
-from skyrocket.cli.program.descriptors import open_missing_descriptors
+from skyrocket.cli.program.descriptors import escape_what_is_not_in_the_locale, open_missing_descriptors
 
 
 class Entry(NamedTuple):
@@ -116,6 +116,7 @@ def skyrocket(
 def main() -> None:
     """Entry point of the `skyrocket` command."""
     open_missing_descriptors()
+    escape_what_is_not_in_the_locale()
     if "_SKYROCKET_COMPLETE" in os.environ:  # the shell asks what could be typed
         from typer.completion import completion_init  # type: ignore[attr-defined]
 

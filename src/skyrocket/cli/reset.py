@@ -34,7 +34,7 @@ class NotConfirmed(SkyrocketError):
     """The question was answered with no, or there was nobody to answer it."""
 
 
-@client_command("reset", writes=True)
+@client_command("reset", writes=lambda given: not given["dry_run"])
 def reset(
     settings: "ClientSettings",
     group: Annotated[str, typer.Option("--group", help="The consumer group.", show_default=False)],
@@ -66,9 +66,6 @@ def reset(
     Exit code 0: done (or shown), 1: it failed, or the question was not answered with yes, 2: wrong usage, 3: some
     brokers did it and others failed, 4: there is no such group or topic.
     """
-    from skyrocket.client import NotFound
-    from skyrocket.client.core.names import wrap
-
     if as_json and output not in (None, Output.JSONL):
         raise ConfigError("--json is --output jsonl: give one of them")
     form = Output.JSONL if as_json else output
@@ -79,9 +76,8 @@ def reset(
             preview = await admin.preview_offset(group, topic, place)
         else:
             preview = await admin.preview_reset(group, topic, place)
-        is_new = all(move.committed is None for move in preview.moves)
-        if is_new and wrap(settings.namespace, group) not in await admin.groups():
-            raise NotFound(f"there is no group {group}: check its name, or create it with Admin.create_group")
+        if all(move.committed is None for move in preview.moves):
+            await admin.group_configs(group)  # raises NotFound
         return preview if queue is None else _of_queue(preview, queue)
 
     async def move_group(admin: "Admin") -> "dict[MessageQueue, int]":

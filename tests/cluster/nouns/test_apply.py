@@ -75,11 +75,16 @@ def test_a_file_is_planned_and_applied_and_then_nothing_is_left_to_do(rocketmq: 
             "topics: [{name: Orders, queues: 4}]",
             "topics is [{'name': 'Orders', 'queues': 4}], not names with their values",
         ),
+        ("settings: {deleteWhen: 2026-13-45}", "is not YAML: month must be in 1..12"),
         ("topics: {Orders: 4}", "topics.Orders is 4, not names with their values"),
         ("topics: {Orders: {attributes: [x]}}", "topics.Orders.attributes is ['x'], not names with their values"),
         ("settings: [x]", "settings is ['x'], not names with their values"),
         ("rights: {subject: u}", "rights is {'subject': 'u'}, not a list"),
         ("rights: [{subject: u, resources: T, actions: [Pub]}]", "right of u: resources is 'T', not a list"),
+        (
+            "rights: [{subject: u, resources: ['Topic:T', 'topic:T'], actions: [Pub]}]",
+            "right of User:u for Topic:T is declared 2 times: brokers keep one of each",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place(rocketmq: LocalCluster, tmp_path: Path, text: str, reason: str) -> None:

@@ -164,6 +164,10 @@ def test_a_body_that_could_command_a_terminal_is_shown_as_text(rocketmq: LocalCl
             text = well(rocketmq, *command, "--output", output)
             assert "\x1b" not in text
             assert "\x9b" not in text
+    for output in ("text", "table", "wide", "json", "jsonl", "csv"):
+        text = well(rocketmq, "msg", "print", "Orders", "--output", output)
+        assert "\x1b" not in text
+        assert "\x9b" not in text
     assert json.loads(well(rocketmq, "msg", "get", "Orders", sent.message_id, "--output", "json"))["body"][0] == "\x1b"
 
 

@@ -34,6 +34,7 @@ def test_wrong_quotas_are_refused_before_anything_is_asked(rocketmq: LocalCluste
         (("--account", "a", "--of-namespace", "b", "topics=5"), "name either --account or --of-namespace"),
         (("--of-namespace", "a", "connections=5"), "connections is counted for each account, not for each namespace"),
         (("--account", "a", "connections=many"), "write a whole number, or none"),
+        (("--account", "a", "connections=" + "9" * 5000), "write a whole number, or none"),
         (("--account", "a", "connections"), "'connections' is not KEY=VALUE"),
         (("--account", "a", "connections=0"), "it must be 1 or more"),
     ):

@@ -54,6 +54,8 @@ def test_options_decide_where_a_name_does_both(line: str, changes: bool) -> None
         ("consume Orders --group Billing --no-commit", False),
         ("msg tail Orders --group Billing", True),
         ("consume Orders", False),
+        ("reset --group Billing --topic Orders --to earliest", True),
+        ("reset --group Billing --topic Orders --to earliest --dry-run", False),
     ],
 )
 def test_a_read_only_context_refuses_what_changes_something(tmp_path: Path, line: str, refused: bool) -> None:

@@ -69,7 +69,7 @@ class PopFeature(Feature):
         )
         self.acks = AckProcessor(store, tables.topics, offsets, self.polling, self.revive_log, clock, name)
         self.notifications = NotificationProcessor(
-            store, tables.topics, checks, offsets, self.polling, parts.peer_clock
+            store, tables.topics, checks, offsets, self.polling, parts.peer_clock, parts.counters
         )
         routes = QueueRoutes(parts.client, parts.name_servers, tables.topics, name, parts.peer_clock)
         self._assignment = AssignmentProcessor(self.modes, tables, routes, settings)

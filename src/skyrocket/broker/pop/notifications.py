@@ -7,6 +7,7 @@ from skyrocket.broker.pop.checks import PopChecks
 from skyrocket.broker.pop.offsets import PopOffsets
 from skyrocket.broker.pop.pop_polling import ANY_QUEUE, Held, HeldRequest, PopPolling, on_our_clock
 from skyrocket.broker.rules.subscriptions import EVERYTHING
+from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.clock import Clock
 from skyrocket.model.permission import PERM_READ
@@ -42,6 +43,7 @@ class NotificationProcessor:
         offsets: PopOffsets,
         polling: PopPolling,
         peer_clock: Clock,
+        counters: Counters,
     ) -> None:
         self._store = store
         self._topics = topics
@@ -50,6 +52,7 @@ class NotificationProcessor:
         self._orders = polling.orders
         self._polling = polling
         self._peer_clock = peer_clock
+        self._counters = counters
         polling.notifications.resume = self._notify_again
 
     def handlers(self) -> Handlers:
@@ -79,6 +82,8 @@ class NotificationProcessor:
                 count, size = count + result.count, size + result.size
                 left -= result.count
             rest += left
+        if slices and self._counters.read_meter is not None:
+            self._counters.read_meter(peer, header.topic, count, size)
         if not slices:
             return Answered(_peeked(rest), remark="NO_MESSAGE_IN_QUEUE", code=ResponseCode.PULL_NOT_FOUND)
         return Answered(_peeked(rest), b"".join(slices), "FOUND")

@@ -1,6 +1,7 @@
 """The check of quotas: whose a request is, what it costs, and whether that is still allowed.
 
     send           charged before it is stored; refused with code 2, and with 14 when too much is stored already
+    sent back      charged with what was stored again; who is in debt is refused, as a send is
     pull, pop      charged with what was found; who is in debt waits, and hears code 215 if that was not enough
     new topics     refused with code 16
     connections    counted at their first request; those beyond the quota are refused with code 2, one by one
@@ -10,7 +11,7 @@ The router asks only while there is a quota at all.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -30,6 +31,7 @@ from skyrocket.protocol.bodies.topics import TopicConfigList
 from skyrocket.protocol.codes import RequestCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import FlowControl
+from skyrocket.protocol.requests.header import parse_flag
 from skyrocket.protocol.send_shapes import Shape, ShapedSend
 from skyrocket.protocol.signing import ACCESS_KEY
 from skyrocket.remoting.peer import CloseReason, Peer
@@ -70,9 +72,11 @@ class Charging:
             RequestCode.SEND_BATCH_MESSAGE: self._short_send,
             RequestCode.SEND_REPLY_MESSAGE: self._long_send,
             RequestCode.SEND_REPLY_MESSAGE_V2: self._short_send,
+            RequestCode.CONSUMER_SEND_MSG_BACK: self._send_back,
             RequestCode.PULL_MESSAGE: self._read,
             RequestCode.LITE_PULL_MESSAGE: self._read,
             RequestCode.POP_MESSAGE: self._read,
+            RequestCode.PEEK_MESSAGE: self._read,
             RequestCode.UPDATE_AND_CREATE_TOPIC: self._create_topic,
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self._create_topics,
         }
@@ -111,7 +115,7 @@ class Charging:
 
     def _long_send(self, account: Spender | None, request: RemotingCommand) -> None:
         fields = request.ext_fields or {}
-        self._send(account, fields.get("topic", ""), request, is_batch=fields.get("batch") == "true")
+        self._send(account, fields.get("topic", ""), request, is_batch=parse_flag(fields.get("batch") or ""))
 
     def _short_send(self, account: Spender | None, request: RemotingCommand) -> None:
         if not isinstance(request, ShapedSend):
@@ -127,9 +131,7 @@ class Charging:
 
     def _send(self, account: Spender | None, topic: str, request: RemotingCommand, *, is_batch: bool) -> None:
         namespace = self._namespace(topic)
-        owner = self._owners.of(topic)
-        for keeper in _those(namespace, None if owner is None else self._accounts.find(owner)):
-            keeper.check_stored()
+        self._check_kept(topic, namespace)
         if self._topics.find(topic) is None:
             self._check_new(account, request, (topic,))
         spenders = _those(account, namespace)
@@ -143,6 +145,27 @@ class Charging:
         for spender in spenders:
             spender.take(SEND_MESSAGES, count)
             spender.take(SEND_BYTES, size)
+
+    def _send_back(self, account: Spender | None, request: RemotingCommand) -> None:
+        """How large the message is only the store knows: the next one waits for it."""
+        topic = RETRY_PREFIX + ((request.ext_fields or {}).get("group") or "")
+        namespace = self._namespace(topic)
+        self._check_kept(topic, namespace)
+        for spender in _those(account, namespace):
+            spender.check_rate(SEND_MESSAGES, 1)
+            spender.check_rate(SEND_BYTES, 0)
+
+    def stored_again(self, peer: Peer, topic: str, messages: int, size: int) -> None:
+        """What this connection sent back is in a retry topic or among dead letters."""
+        for spender in _those(peer.attributes.get(_SPENDER), self._namespace(topic)):
+            spender.take(SEND_MESSAGES, messages)
+            spender.take(SEND_BYTES, size)
+
+    def _check_kept(self, topic: str, namespace: Spender | None) -> None:
+        """Whoever sends: a topic whose keeper keeps too much takes no more."""
+        owner = self._owners.of(topic)
+        for keeper in _those(namespace, None if owner is None else self._accounts.find(owner)):
+            keeper.check_stored()
 
     # ── reads ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -205,11 +228,18 @@ class Charging:
 
     def topics_in(self, namespace: str) -> int:
         """How many there are; those of the system, of retries and of dead letters do not count."""
+        return self._topics_by_namespace()[namespace]
+
+    def topics_without(self, namespaces: Collection[str]) -> int:
+        """The same in all but these."""
+        return sum(count for name, count in self._topics_by_namespace().items() if name not in namespaces)
+
+    def _topics_by_namespace(self) -> Counter[str]:
         generation, counts = self._counted
         if generation != self._topics.generation:
             counts = Counter(namespace_of(topic) for topic in self._topics.topics if self._counts(topic))
             self._counted = (self._topics.generation, counts)
-        return counts[namespace]
+        return counts
 
     def _counts(self, topic: str) -> bool:
         return not topic.startswith(_BY_BROKER) and not self._topics.is_system(topic)
@@ -223,7 +253,7 @@ class Charging:
 def _topic_and_form(request: RemotingCommand) -> tuple[str, bool]:
     """Where a send with short names goes, and whether it is a batch."""
     fields = request.ext_fields or {}
-    return fields.get("b", ""), fields.get("m") == "true" or request.code == RequestCode.SEND_BATCH_MESSAGE
+    return fields.get("b", ""), parse_flag(fields.get("m") or "") or request.code == RequestCode.SEND_BATCH_MESSAGE
 
 
 def _those(*spenders: Spender | None) -> list[Spender]:

@@ -1,5 +1,6 @@
 """Quotas as operators set them: nothing is asked of any request while there are none."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -107,14 +108,16 @@ class QuotasFeature(Feature):
             for name, limits in sorted(own.items()):
                 found = spenders.get(name)
                 of_name = [found] if found is not None else []
+                exceeded = Counter[str]()
                 if name == EVERYBODY:
                     of_name = [spender for spender in spenders if spender.name not in own]
+                    exceeded = spenders.exceeded_before
                 uses = (
                     QuotaUse(
                         kind,
                         limit,
                         self._topics_of(subject, name) if kind == TOPICS else sum(s.usage(kind) for s in of_name),
-                        sum(spender.exceeded[kind] for spender in of_name),
+                        exceeded[kind] + sum(spender.exceeded[kind] for spender in of_name),
                     )
                     for kind, limit in limits.items()
                 )
@@ -126,7 +129,7 @@ class QuotasFeature(Feature):
             return self.owners.count_without(own) if name == EVERYBODY else self.owners.counts()[name]
         if name != EVERYBODY:
             return self.charging.topics_in(name)
-        return sum(self.charging.topics_in(each.name) for each in self.spenders[subject] if each.name not in own)
+        return self.charging.topics_without(own)
 
     # ── slaves ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -165,9 +168,10 @@ class QuotasFeature(Feature):
             self._check = self.charging.check
             router.check_with(self._check)
             counters.read_meter = self.charging.found
+            counters.send_back_meter = self.charging.stored_again
         elif not len(self.table) and self._check is not None:
             router.check_no_more_with(self._check)
-            self._check = counters.read_meter = None
+            self._check = counters.read_meter = counters.send_back_meter = None
             self.charging.let_go()
 
     def _stored_names(self, subject: str) -> set[str] | None:

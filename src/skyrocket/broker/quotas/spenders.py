@@ -33,6 +33,8 @@ class Spender:
     def allow(self, limits: Limits) -> None:
         """Hold it to these limits from now on; a rate that stays keeps what was used of it."""
         self.limits = limits
+        if STORED_BYTES not in limits:
+            self.stored_bytes = 0  # nobody counts them any more
         self.buckets = {
             kind: known
             if (known := self.buckets.get(kind)) is not None and known.per_second == limits[kind]
@@ -43,8 +45,10 @@ class Spender:
 
     @property
     def is_idle(self) -> bool:
-        """Whether a new one would be the same."""
-        return not self.connections and all(bucket.is_full for bucket in self.buckets.values())
+        """Whether a new one would be the same, but for its counters."""
+        return (
+            not self.connections and not self.stored_bytes and all(bucket.is_full for bucket in self.buckets.values())
+        )
 
     def check_rate(self, kind: str, amount: float) -> None:
         """Raises SystemBusy when so much may not be taken now."""
@@ -112,6 +116,7 @@ class Spenders:
         self._most = most
         self._known: dict[str, Spender] = {}
         self._others: Spender | None = None  # share one place when there are too many
+        self.exceeded_before: Counter[str] = Counter()  # by those who are forgotten, and had no quota of their own
 
     def __iter__(self) -> Iterator[Spender]:
         yield from self._known.values()
@@ -152,12 +157,14 @@ class Spenders:
             elif limits != spender.limits:
                 spender.allow(limits)
         limits = self._table.of(self._subject).get(EVERYBODY)
-        if self._others is not None and limits is not None:
-            self._others.allow(limits)
-        elif limits is None:
+        if limits is None:
             self._others = None
+            self.exceeded_before.clear()
+        elif self._others is not None:
+            self._others.allow(limits)
 
     def forget_idle(self) -> None:
         """Those with a quota of their own stay, for their counters are shown."""
         own = self._table.of(self._subject)
-        self._known = {name: spender for name, spender in self._known.items() if name in own or not spender.is_idle}
+        for name in [name for name, spender in self._known.items() if spender.is_idle and name not in own]:
+            self.exceeded_before += self._known.pop(name).exceeded

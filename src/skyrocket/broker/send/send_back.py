@@ -72,6 +72,8 @@ class SendBackProcessor:
             retry_topic = self._retry_topic(group, unit_mode=header.unit_mode)
             message, origin_id = self._consumed(header.offset)
             self._store_again(message, origin_id, retry_topic, group, header, peer.version)
+            if self._counters.send_back_meter is not None:
+                self._counters.send_back_meter(peer, retry_topic, 1, len(message.body))
 
     def _retry_topic(self, group: SubscriptionGroup, *, unit_mode: bool) -> str:
         sys_flag = SYS_FLAG_UNIT_SUBSCRIPTION if unit_mode else 0

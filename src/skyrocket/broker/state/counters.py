@@ -54,7 +54,7 @@ _AT_ONCE: Final = 500  # queues folded before others may work
 
 _T = TypeVar("_T")
 
-ReadMeter: TypeAlias = Callable[[Peer, str, int, int], None]  # who reads, of which topic, messages, bytes
+Meter: TypeAlias = Callable[[Peer, str, int, int], None]  # who, of which topic, messages, bytes
 
 # Which part of a key, divided by `@`, is a topic, and which a group.
 _TOPIC_AT: Final = dict.fromkeys(
@@ -101,7 +101,8 @@ class Counters:
         self.cluster_name = cluster_name
         self.stored_bytes = 0  # since the start
         self.slowest_pull_ms = 0.0
-        self.read_meter: ReadMeter | None = None  # set while reads are limited by quotas
+        self.read_meter: Meter | None = None  # set while reads are limited by quotas
+        self.send_back_meter: Meter | None = None  # set with it
         self._clock = clock
         self._is_system = is_system
         self._by_queue = by_queue

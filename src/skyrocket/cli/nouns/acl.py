@@ -1,6 +1,6 @@
 """`skyrocket acl`: rights of users at brokers with access control 2.0."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -99,7 +99,14 @@ def grant(
 
     who = subject_of(subject)
     rights = [
-        Right(who, resource, _parts(actions), "Deny" if deny else "Allow", _parts(source_ips)) for resource in resources
+        Right(
+            who,
+            resource_of(resource),
+            actions_of(_parts(actions)),
+            "Deny" if deny else "Allow",
+            _parts(source_ips),
+        )
+        for resource in resources
     ]
     problems = [problem for right in rights for problem in problems_of(right.resource, right.actions)]
     if problems:
@@ -107,10 +114,10 @@ def grant(
     places = operator.ask(lambda admin: admin.brokers(cluster=cluster, broker=broker))
     before = _rights_now(operator, who, cluster, broker)
     changes = [
-        Change(f"rights of {who}", str(place), right.resource, before.get((place, right.resource)), _shown(right))
+        Change(f"rights of {who}", str(place), right.resource, before.get((place, right.resource)), shown_right(right))
         for place in places
         for right in rights
-        if before.get((place, right.resource)) != _shown(right)
+        if before.get((place, right.resource)) != shown_right(right)
     ]
     operator.carry_out(changes, lambda admin: admin.update_rights(rights, cluster=cluster, broker=broker))
 
@@ -129,9 +136,10 @@ def revoke(
     from skyrocket.client.admin.account_admin import rights_in
 
     who = subject_of(subject)
+    resource = None if resource is None else resource_of(resource)
     found = operator.ask(lambda admin: admin.rights_of(who, cluster=cluster, broker=broker))
     changes = [
-        Change(f"rights of {who}", str(place), right.resource, _shown(right), None)
+        Change(f"rights of {who}", str(place), right.resource, shown_right(right), None)
         for place, each in found.items()
         for right in rights_in(each)
         if resource in (None, right.resource)
@@ -154,10 +162,11 @@ def _rights_now(operator: Operator, who: str, cluster: str | None, broker: str |
         found = operator.ask(lambda admin: admin.rights_of(who, cluster=cluster, broker=broker))
     except NotFound:
         return {}
-    return {(place, right.resource): _shown(right) for place, each in found.items() for right in rights_in(each)}
+    return {(place, right.resource): shown_right(right) for place, each in found.items() for right in rights_in(each)}
 
 
-def _shown(right: "Right") -> str:
+def shown_right(right: "Right") -> str:
+    """As `Allow Pub,Sub from 10.0.0.0/8`."""
     origin = f" from {','.join(right.source_ips)}" if right.source_ips else ""
     return f"{right.decision} {','.join(right.actions)}{origin}"
 
@@ -178,4 +187,15 @@ def problems_of(resource: str, actions: Sequence[str]) -> Iterator[str]:
 
 def subject_of(text: str) -> str:
     """`alice` is `User:alice`."""
-    return text if ":" in text else f"User:{text}"
+    return resource_of(text) if ":" in text else f"User:{text}"
+
+
+def resource_of(text: str) -> str:
+    """As brokers write it: `topic:Orders` is `Topic:Orders`."""
+    kind, colon, name = text.partition(":")
+    return f"{kind.capitalize()}{colon}{name}"
+
+
+def actions_of(given: Iterable[str]) -> tuple[str, ...]:
+    """As brokers write them: `pub` is `Pub`."""
+    return tuple(dict.fromkeys(each.capitalize() for each in given))

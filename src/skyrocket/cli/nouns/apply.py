@@ -14,13 +14,14 @@ settings:
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from skyrocket.cli.nouns.acl import problems_of, subject_of
+from skyrocket.cli.nouns.acl import actions_of, problems_of, resource_of, shown_right, subject_of
 from skyrocket.cli.nouns.operator import ClusterNameOption, Operator, operator_command
 from skyrocket.cli.nouns.topic import attributes_of, permission_of
 from skyrocket.cli.output.changes import Change, differences, fields_of
@@ -84,7 +85,7 @@ def _content(file: Path) -> Any:
     except yaml.MarkedYAMLError as error:
         where = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
         raise ConfigError(f"{file}{where} is not YAML: {error.problem}") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+    except (ValueError, yaml.YAMLError) as error:  # a date that is none, a number without end
         raise ConfigError(f"{file} is not YAML: {error}") from None
 
 
@@ -105,6 +106,12 @@ def declared_in(content: Any, place: str) -> "Declared":
     users = {name: _user(name, given, problems) for name, given in _named(content, "users", problems)}
     listed = content.get("rights") or []
     rights = [right for given in _list(listed, "rights", problems) for right in _rights(given, problems)]
+    pairs = Counter((right.subject, right.resource) for right in rights)
+    problems += [
+        f"right of {subject} for {resource} is declared {times} times: brokers keep one of each"
+        for (subject, resource), times in pairs.items()
+        if times > 1
+    ]
     settings = {str(key): _text(value) for key, value in _mapping(content.get("settings"), "settings", problems)}
     if problems:
         raise ConfigError(f"{place}: " + "; ".join(problems))
@@ -183,7 +190,9 @@ def _user(name: str, given: Mapping[str, Any], problems: list[str]) -> "Declared
     password = os.environ.get(str(variable)) if variable else None
     if password is None:
         problems.append(f"user {name}: password_env must name a variable of the environment that has the password")
-    is_super = _switch(given.get("super", False), f"user {name}: super", problems)
+    if "super" not in given:
+        return DeclaredUser(password)
+    is_super = _switch(given["super"], f"user {name}: super", problems)
     return DeclaredUser(password, "Super" if is_super else "Normal")
 
 
@@ -215,8 +224,8 @@ def _rights(given: Any, problems: list[str]) -> Iterator[Any]:
         problems += [f"right of {given['subject']}: {problem}" for problem in found]
         yield Right(
             subject_of(str(given["subject"])),
-            str(resource),
-            tuple(map(str, actions)),
+            resource_of(str(resource)),
+            actions_of(map(str, actions)),
             decision,
             tuple(map(str, sources)),
         )
@@ -229,11 +238,12 @@ def _changes(plan: "Plan") -> Iterator[Change]:
     for group in plan.groups:
         before = {} if group.before is None else fields_of(group.before)
         yield from differences(f"group {group.after.name}", str(group.place), before, fields_of(group.after))
-    for name in plan.users:
-        yield Change(f"user {name}", "", "created", None, True)
-    for right in plan.rights:
+    for user in plan.users:
+        yield Change(f"user {user.name}", str(user.place), "type", user.before, user.after)
+    for each in plan.rights:
+        known = None if each.before is None else shown_right(each.before)
         yield Change(
-            f"rights of {right.subject}", "", right.resource, None, f"{right.decision} {','.join(right.actions)}"
+            f"rights of {each.after.subject}", str(each.place), each.after.resource, known, shown_right(each.after)
         )
-    for each in plan.settings:
-        yield Change("settings", str(each.place), each.key, each.before, each.after)
+    for setting in plan.settings:
+        yield Change("settings", str(setting.place), setting.key, setting.before, setting.after)

@@ -118,7 +118,7 @@ def producers(operator: Operator, cluster: ClusterNameOption = None, name: Broke
 @operator_command("broker pause-writes", writes=True)
 def pause_writes(operator: Operator, name: NameArgument) -> None:
     """Let name servers send no producer to a broker any more, before it is stopped or replaced."""
-    _check_name(name)
+    _check_name(operator, name)
     changes = [Change(f"broker {name}", "", _SENDS, "as its topics say", "no")]
     question = f"Producers stop sending to {name}. Do it?"
     told: dict[str, int] = {}
@@ -134,7 +134,7 @@ def pause_writes(operator: Operator, name: NameArgument) -> None:
 @operator_command("broker resume-writes", writes=True)
 def resume_writes(operator: Operator, name: NameArgument) -> None:
     """Let name servers send producers to a broker again."""
-    _check_name(name)
+    _check_name(operator, name)
     # RocketMQ: whatever the permission of a topic was, it becomes both.
     changes = [Change(f"broker {name}", "", _SENDS, "no, if it was paused", "yes, for all its topics")]
     told: dict[str, int] = {}
@@ -151,9 +151,11 @@ def _say_topics(operator: Operator, told: "dict[str, int]", permission: str) -> 
         operator.say(f"name server {name_server}: {counted(topics, 'topic')} can be {permission} there")
 
 
-def _check_name(name: str) -> None:
+def _check_name(operator: Operator, name: str) -> None:
+    """Raises ConfigError or NotFound: name servers answer a name that they do not know as any other."""
     if ":" in name:
         raise ConfigError(f"{name} is an address: name servers know brokers by name, see `skyrocket broker list`")
+    operator.ask(lambda admin: admin.brokers(broker=name))
 
 
 @broker.command()

@@ -42,7 +42,7 @@ def list_clusters(
         else:
             operator.show(LISTED, [broker_row(place, info) for place, info in found.items()], empty="no brokers")
 
-    repeat(look, watch, operator.output)
+    repeat(look, watch, operator)
 
 
 def _totals(place: Any, info: dict[str, str]) -> dict[str, Any]:

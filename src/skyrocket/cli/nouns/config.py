@@ -32,6 +32,8 @@ def get(
         if not keys or any(fnmatchcase(key, pattern) for pattern in keys)
     ]
     operator.show(SETTINGS, rows, empty="no such setting")
+    if not rows:
+        operator.nothing_found()
 
 
 @config.command()

@@ -19,6 +19,7 @@ context = verbs("Named clusters, so that nobody types addresses.")
 
 NameArgument = Annotated[str, typer.Argument(help="The context.", show_default=False)]
 
+_SECRETS: Final = ("secret_key", "security_token")
 LISTED: Final = (
     Column("current"),
     Column("name"),
@@ -65,8 +66,8 @@ def show(
         if chosen is None:
             raise ConfigError("no context is current: name one, or choose one with `skyrocket context use NAME`")
         found = contexts.named(chosen)
-        shown = {camel_case(each.name): getattr(found, each.name) for each in fields(Context)}
-        write(rendered_object({"name": chosen, **shown, "secretKey": "***" if found.secret_key else None}, output))
+        shown = {camel_case(each): value for each, value in _shown(found).items()}
+        write(rendered_object({"name": chosen, **shown}, output))
 
 
 @context.command("set")
@@ -145,10 +146,13 @@ def delete(name: NameArgument, output: OutputOption = Output.TABLE) -> None:
 
 
 def _fields(context: Context) -> dict[str, Any]:
-    """What is set of it; its secret is not shown."""
+    """What is set of it; its secrets are not shown."""
+    return {name: value for name, value in _shown(context).items() if value not in (None, "", False)}
+
+
+def _shown(context: Context) -> dict[str, Any]:
     shown = {each.name: getattr(context, each.name) for each in fields(Context)}
-    shown["secret_key"] = "***" if context.secret_key else None
-    return {name: value for name, value in shown.items() if value not in (None, "", False)}
+    return shown | {name: "***" for name in _SECRETS if shown[name]}
 
 
 def _done(sentence: str, changes: list[Change], output: Output) -> None:

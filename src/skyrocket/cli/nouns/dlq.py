@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from skyrocket.cli.nouns.moments import moment
-from skyrocket.cli.nouns.operator import Operator, operator_command, verbs
+from skyrocket.cli.nouns.operator import Operator, operator_command, sent_counted, verbs
 from skyrocket.cli.output.changes import Change
 from skyrocket.cli.output.rows import Column, Output, Row
 from skyrocket.cli.program.moments import ago_or_at
@@ -135,8 +135,8 @@ def resend(
     ]
 
     async def do(admin: "Admin") -> None:
-        sent = await admin.resend_dead_letters(group, chosen, most=limit, to_topic=to_topic, rate=rate)
-        operator.say(f"{counted(len(sent), 'message')} sent again")
+        with sent_counted(operator, "dlq resend", "sent again") as told:
+            await admin.resend_dead_letters(group, chosen, most=limit, to_topic=to_topic, rate=rate, told=told)
 
     operator.carry_out(changes, do, done="they also stay among the dead letters")
 

@@ -212,7 +212,7 @@ def client(
             operator.say("")
             operator.show([Column(key) for key in each_rows[0]], each_rows)
     if stacks:
-        operator.say("\n" + (info.jstack or "no stacks"))
+        operator.say_safely("\n" + (info.jstack or "no stacks"))
 
 
 @group.command(cls=Watched)
@@ -240,7 +240,7 @@ def lag(
         wait = counted(progress.lag, "message waits", "messages wait")
         operator.say(f"{wait}, {progress.consume_tps:.2f} are consumed per second")
 
-    repeat(look, watch, operator.output)
+    repeat(look, watch, operator)
 
 
 @group.command()
@@ -257,6 +257,7 @@ def create(
     broker: BrokerOption = None,
 ) -> None:
     """Create a group on all masters, or those of a cluster or a broker; one that is there is left alone."""
+    from skyrocket.client import GroupChange
     from skyrocket.client.core.names import check_group
     from skyrocket.model.subscription_group import SubscriptionGroup
 
@@ -271,13 +272,11 @@ def create(
     if not places:
         raise ConfigError(f"group {name} is there already: `skyrocket group update {name}` changes it")
 
-    async def create_all(admin: "Admin") -> None:
-        for place in places:
-            await admin.create_group(wanted, broker=place.address)
-
+    changes = [GroupChange(place, None, wanted) for place in places]
     fields = {key: value for key, value in fields_of(wanted).items() if key != "name"}
-    changes = [change for place in places for change in differences(f"group {name}", str(place), {}, fields)]
-    operator.carry_out(changes, create_all, done=f"group {name} is created at {counted(len(places), 'broker')}")
+    shown = [change for place in places for change in differences(f"group {name}", str(place), {}, fields)]
+    done = f"group {name} is created at {counted(len(places), 'broker')}"
+    operator.carry_out(shown, lambda admin: admin.apply_group_changes(changes), done=done)
 
 
 @group.command()
@@ -360,7 +359,7 @@ def _value(key: str, text: str, kind: type) -> bool | int:
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"--set {key}={text} is neither true nor false")
         return text.lower() == "true"
-    if not text.isdecimal() or int(text) > MOST_INT:
+    if not text.isdecimal() or len(text) > len(str(MOST_INT)) or int(text) > MOST_INT:
         raise ConfigError(f"--set {key}={text} is not a number from 0 to {MOST_INT}")
     return int(text)
 
@@ -403,7 +402,7 @@ def delete(
 
     changes, lost = operator.ask(look)
     if operator.dry_run:
-        operator.say(f"would be lost: {lost}")
+        operator.say_safely(f"would be lost: {lost}")
     operator.carry_out(
         changes, delete_all, question=f"Group {name} is deleted: {lost}. Do it?", done=f"group {name} is deleted"
     )

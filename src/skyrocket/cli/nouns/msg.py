@@ -7,7 +7,7 @@ import typer
 
 from skyrocket.cli.consume import commits, show_messages
 from skyrocket.cli.nouns.moments import moment
-from skyrocket.cli.nouns.operator import Operator, operator_command, verbs
+from skyrocket.cli.nouns.operator import Operator, operator_command, sent_counted, verbs
 from skyrocket.cli.output.changes import Change
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.cli.output.text import visible_body
@@ -215,11 +215,14 @@ def copy(
         return found
 
     async def do(admin: "Admin") -> None:
-        await admin.copy_messages(source, target, since_s, until_s, tags=tags, key=key, most=limit, rate=rate)
+        with sent_counted(operator, "msg copy", f"sent to {target}") as told:
+            await admin.copy_messages(
+                source, target, since_s, until_s, tags=tags, key=key, most=limit, rate=rate, told=told
+            )
 
     found = operator.ask(look)
     changes = [Change(f"{counted(found, 'message')} of {source}", f"topic {target}", "copies", 0, 1)] if found else []
-    operator.carry_out(changes, do, done=f"{counted(found, 'message was', 'messages were')} sent to {target}")
+    operator.carry_out(changes, do)
 
 
 msg.command("send")(sending_command("msg send"))

@@ -1,8 +1,9 @@
 """What every command of an operator does the same way: whom it asks, how it shows, how it asks back, how it ends."""
 
+import contextlib
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
@@ -16,6 +17,7 @@ from skyrocket.cli.program.exit_codes import EXIT_NOT_FOUND, EXIT_PARTLY, exit_c
 from skyrocket.cli.program.options import verbose_parameter, with_groups, with_parameters
 from skyrocket.cli.program.usage import VerbGroup
 from skyrocket.errors import ConfigError, SkyrocketError
+from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin, ClientSettings
@@ -108,14 +110,14 @@ class Operator:
             self._confirm(question)
         self.ask(do)
         if not people:
-            write(changes_text(changes, self.output, done=True))
+            write(changes_text(changes, self.output, done=True, failed=self.failures))
         self.say(done)
 
     def _confirm(self, question: str) -> None:
         if not sys.stdin.isatty():
             raise ConfigError(f"{question} Nobody is there to answer: --yes does it without a question")
         try:
-            agreed = typer.confirm(question, err=True)
+            agreed = typer.confirm(visible_lines(question), err=True)
         except typer.Abort:
             agreed = False
         if not agreed:
@@ -136,6 +138,29 @@ class Operator:
         """Each broker that failed, on a line of its own."""
         for where, error in self.failures.items():
             typer.echo(visible_lines(f"skyrocket: {where} failed: {error}"), err=True)
+
+
+@contextlib.contextmanager
+def sent_counted(operator: Operator, name: str, how: str) -> Iterator[Callable[[int], None]]:
+    """Gives what hears how many messages were sent so far; it is said at the end, also of a command that fails.
+
+    Who calls that again must know: those would be sent a second time.
+    """
+    sent = 0
+
+    def told(count: int) -> None:
+        nonlocal sent
+        sent = count
+
+    try:
+        yield told
+    except BaseException:
+        if sent:
+            typer.echo(
+                f"skyrocket {name}: {counted(sent, 'message had', 'messages had')} been sent when it ended", err=True
+            )
+        raise
+    operator.say(f"{counted(sent, 'message')} {how}")
 
 
 class NotConfirmed(SkyrocketError):

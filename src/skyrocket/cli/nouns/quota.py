@@ -28,12 +28,13 @@ LimitsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="KIND=NUMBER...",
-        help="sendMessagesPerSecond, sendBytesPerSecond, readMessagesPerSecond, readBytesPerSecond; of accounts also "
-        "connections, newConnectionsPerSecond; of namespaces topics, storedBytes. KIND=none takes a limit away.",
+        help="sendMessagesPerSecond, sendBytesPerSecond, readMessagesPerSecond, readBytesPerSecond, topics, "
+        "storedBytes; of accounts also connections, newConnectionsPerSecond. KIND=none takes a limit away.",
         show_default=False,
     ),
 ]
 
+_MOST_DIGITS: Final = 19  # of any number that brokers have room for
 LISTED: Final = (
     Column("subject"),
     Column("name"),
@@ -148,6 +149,6 @@ def _changes(
 def _number(kind: str, text: str) -> int | None:
     if text == "none":
         return None
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
         raise ConfigError(f"{kind}={text}: write a whole number, or none to take the limit away")
     return int(text)

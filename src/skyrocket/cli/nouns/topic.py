@@ -284,14 +284,14 @@ def create(
     if not places:
         raise ConfigError(f"topic {name} is there already: `skyrocket topic update {name}` changes it")
 
-    async def create_all(admin: "Admin") -> None:
-        for place in places:
-            await admin.put_topic(wanted, broker=place.address)
-        await admin.check_attributes_kept([TopicChange(place, None, wanted) for place in places])
+    changes = [TopicChange(place, None, wanted) for place in places]
 
-    fields = {key: value for key, value in fields_of(wanted).items() if key != "name"}
-    changes = [change for place in places for change in differences(f"topic {name}", str(place), {}, fields)]
-    operator.carry_out(changes, create_all, done=f"topic {name} is created at {counted(len(places), 'broker')}")
+    async def create_all(admin: "Admin") -> None:
+        await admin.apply_topic_changes(changes)
+        await admin.check_attributes_kept(changes)
+
+    done = f"topic {name} is created at {counted(len(places), 'broker')}"
+    operator.carry_out(_shown(changes, name), create_all, done=done)
 
 
 @topic.command()
@@ -408,13 +408,15 @@ def delete(
         messages = sum(each.max_offset - each.min_offset for each in offsets.values())
         losses = await _losses(admin, name)
         changes = [
-            Change(f"topic {name}", str(place), "queues", config.read_queues, None) for place, config in configs.items()
+            Change(f"topic {name}", str(place), "queues", config.read_queues, None)
+            for place, config in configs.items()
+            if cluster in (None, place.cluster)
         ]
         return changes, ", ".join([counted(messages, "message"), *losses])
 
     changes, lost = operator.ask(look)
     if operator.dry_run:
-        operator.say(f"would be lost: {lost}")
+        operator.say_safely(f"would be lost: {lost}")
     question = f"Topic {name} is deleted: {lost}. Do it?"
     operator.carry_out(
         changes,

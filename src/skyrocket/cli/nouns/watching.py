@@ -9,7 +9,8 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from skyrocket.cli.output.rows import Output
+from skyrocket.cli.nouns.operator import Operator
+from skyrocket.cli.program.exit_codes import EXIT_PARTLY
 
 _USUAL_SECONDS: Final = "2"
 
@@ -41,17 +42,22 @@ def with_seconds(arguments: Sequence[str]) -> list[str]:
 _HOME_AND_CLEAR: Final = "\033[H\033[J"
 
 
-def repeat(look: Callable[[], None], seconds: float | None, output: Output) -> None:
-    """Once, or until Ctrl-C; tables on a terminal are drawn over the last ones."""
+def repeat(look: Callable[[], None], seconds: float | None, operator: Operator) -> None:
+    """Once, or until Ctrl-C; tables on a terminal are drawn over the last ones.
+
+    Brokers that fail are named each time: what is shown is without them.
+    """
     if seconds is None:
         look()
         return
-    in_place = output.is_for_people and sys.stdout.isatty()
+    in_place = operator.output.is_for_people and sys.stdout.isatty()
     try:
         while True:
             if in_place:
                 typer.echo(_HOME_AND_CLEAR, nl=False)
+            operator.failures.clear()
             look()
+            operator.name_failures()
             time.sleep(seconds)
     except KeyboardInterrupt:
-        return
+        raise typer.Exit(EXIT_PARTLY if operator.failures else 0) from None

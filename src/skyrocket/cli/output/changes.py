@@ -4,11 +4,12 @@ topic Orders at broker-a (127.0.0.1:10911)
   permission    6 → 4
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final
 
 from skyrocket.cli.output.rows import Column, Output, Row, cell, rendered
+from skyrocket.cli.output.text import visible
 
 COLUMNS: Final = (Column("what"), Column("where"), Column("field"), Column("before"), Column("after"), Column("done"))
 
@@ -74,10 +75,10 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
-def changes_text(changes: Sequence[Change], output: Output, *, done: bool) -> str:
-    """For people a paragraph per object, else a row per field."""
+def changes_text(changes: Sequence[Change], output: Output, *, done: bool, failed: Collection[str] = ()) -> str:
+    """For people a paragraph per object, else a row per field; nothing is done at brokers that failed."""
     if not output.is_for_people:
-        return rendered(COLUMNS, [change.row(done=done) for change in changes], output)
+        return rendered(COLUMNS, [change.row(done=done and change.where not in failed) for change in changes], output)
     return "".join(_paragraphs(changes))
 
 
@@ -92,6 +93,6 @@ def _paragraphs(changes: Sequence[Change]) -> Iterator[str]:
 
 def _lines(changes: Iterable[Change]) -> Iterator[str]:
     changes = list(changes)
-    width = max(len(change.field) for change in changes)
+    width = max(len(visible(change.field)) for change in changes)
     for change in changes:
-        yield f"  {change.field:{width}}  {cell(change.before)} → {cell(change.after)}\n"
+        yield f"  {visible(change.field):{width}}  {cell(change.before)} → {cell(change.after)}\n"

@@ -75,8 +75,8 @@ def rendered_object(fields: Row, output: Output) -> str:
         return _json(fields) + "\n"
     if output is Output.CSV:
         return csv_lines([["key", "value"], *([key, value] for key, value in fields.items())])
-    width = max((cell_len(key) for key in fields), default=0)
-    return "".join(f"{_padded(key, width)}{_GAP}{cell(value)}\n" for key, value in fields.items())
+    width = max((cell_len(visible(key)) for key in fields), default=0)
+    return "".join(f"{_padded(visible(key), width)}{_GAP}{cell(value)}\n" for key, value in fields.items())
 
 
 def table_text(titles: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[int]) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import Final
 
 _STANDARD: Final = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))  # 0, 1, 2
@@ -19,3 +20,9 @@ def open_missing_descriptors() -> None:
             opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
             assert opened == number
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - as long as we live
+
+
+def escape_what_is_not_in_the_locale() -> None:
+    """Names and bodies are of all languages: where a terminal or file has no sign for some, they are escaped."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -14,7 +14,7 @@ from typing import Final
 from skyrocket.errors import ConfigError
 from skyrocket.model import durations
 
-_NUMBER = re.compile(r"-?\d+")
+_NUMBER = re.compile(r"-?\d{1,19}")
 _LONGEST_SECONDS: Final = 100 * 365.25 * 86400  # more is no time that clocks or brokers know
 
 

@@ -1,6 +1,6 @@
 """How received messages are shown: a line of text, JSON or CSV, the bare body, or a table as wide as the terminal.
 
-In text and tables whatever could command a terminal is escaped; `body` writes bytes as they are.
+Whatever could command a terminal is escaped; `body` alone writes bytes as they are.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 
 from skyrocket.cli.output.rows import csv_lines
-from skyrocket.cli.output.text import visible, visible_body
+from skyrocket.cli.output.text import visible, visible_body, visible_json
 from skyrocket.cli.terminal.json_lines import described, iso
 from skyrocket.cli.terminal.options import Format
 from skyrocket.client import ReceivedMessage
@@ -30,7 +30,7 @@ def text_line(message: ReceivedMessage) -> str:
 
 
 def json_line(message: ReceivedMessage) -> str:
-    return json.dumps(described(message), ensure_ascii=False, separators=(",", ":"))
+    return visible_json(json.dumps(described(message), ensure_ascii=False, separators=(",", ":")))
 
 
 def table_heading(width: int) -> str:

@@ -120,7 +120,7 @@ class DeadLetterAdmin(GroupAdmin):
             try:
                 await instance.route(retry_topic(group), fresh=True)
             except NoRoute as error:
-                if not any(group in table for table in (await self.group_table()).values()):
+                if not any(unwrap(self._namespace, group) in table for table in (await self.group_table()).values()):
                     raise NotFound(
                         "no broker has dead letters or retries of group {group}: check its name and the namespace",
                         group=group,
@@ -156,11 +156,13 @@ class DeadLetterAdmin(GroupAdmin):
         most: int = 1000,
         to_topic: bool = False,
         rate: float = 0.0,
+        told: Callable[[int], object] | None = None,
     ) -> list[SendReceipt]:
         """Let the group have dead letters again, with all attempts before them; `to_topic`: let all groups.
 
         They stay among the dead letters: a second call sends them a second time. `rate` is messages per second, 0 for
-        no limit. Raises WrongUse when the group consumes in order: its brokers make each retry a dead letter at once.
+        no limit; `told` hears how many were sent so far. Raises WrongUse when the group consumes in order: its brokers
+        make each retry a dead letter at once.
         """
         full = self._full(group)
         messages = await self.dead_letters(group, wanted, most=most)
@@ -174,6 +176,8 @@ class DeadLetterAdmin(GroupAdmin):
             receipts.append(await sender.send(_again(full, message, to_topic=to_topic), self._timeout))
             if len(receipts) == 1 and not to_topic:
                 await self._check_alive(full, receipts[0])
+            if told is not None:
+                told(len(receipts))
         return receipts
 
     async def purge_dead_letters(self, group: str) -> int:

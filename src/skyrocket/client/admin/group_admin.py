@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skyrocket.client.admin.patches import patched
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.admin.topic_admin import TopicAdmin
 from skyrocket.client.core.errors import BrokerRefused, NoRoute, NotFound
@@ -93,7 +94,7 @@ class GroupAdmin(TopicAdmin):
         return changes
 
     async def apply_group_changes(self, changes: Sequence[GroupChange]) -> None:
-        """Do what `group_changes` has found."""
+        """Do what `group_changes` has found; what else was changed since then stays so."""
         by_place = {change.place: change for change in changes}
 
         async def put(place: BrokerPlace) -> None:
@@ -102,6 +103,9 @@ class GroupAdmin(TopicAdmin):
             # RocketMQ takes changes of attributes: +name=value adds or replaces, -name removes.
             new = {f"+{name}": value for name, value in after.attributes.items() if kept.get(name) != value}
             gone = {f"-{name}": "" for name in kept if name not in after.attributes}
+            if before is not None:
+                (now,) = (await self.group_configs(before.name, broker=place.address)).values()
+                after = patched(now, before, after)
             await self._put_group(place, replace(after, attributes=new | gone))
 
         await self._each(list(by_place), put)
@@ -128,14 +132,19 @@ class GroupAdmin(TopicAdmin):
     async def group_table(
         self, *, cluster: str | None = None, broker: str | None = None
     ) -> dict[BrokerPlace, dict[str, SubscriptionGroup]]:
-        """All groups of masters, as each has them, under their full names."""
+        """All groups of masters, as each has them; those of the namespace, if there is one."""
 
         async def table(place: BrokerPlace) -> dict[str, SubscriptionGroup]:
             pages = GroupPages()
             while (request := pages.request) is not None:
                 reply = await self._ask(place.address, request, doing="asking for groups")
                 pages.take(reply.header, reply.body)
-            return dict(pages.table.groups)
+            names = {full: unwrap(self._namespace, full) for full in pages.table.groups}
+            return {
+                name: replace(pages.table.groups[full], name=name)
+                for full, name in names.items()
+                if wrap(self._namespace, name) == full
+            }
 
         return await self._each(await self._places(cluster, broker), table)
 
@@ -143,9 +152,9 @@ class GroupAdmin(TopicAdmin):
         self, group: str, *, cluster: str | None = None, broker: str | None = None
     ) -> dict[BrokerPlace, SubscriptionGroup]:
         """As every master that has it keeps it; raises NotFound when none does."""
-        full = wrap(self._namespace, group)
+        name = unwrap(self._namespace, group)
         tables = await self.group_table(cluster=cluster, broker=broker)
-        found = {place: replace(table[full], name=group) for place, table in tables.items() if full in table}
+        found = {place: table[name] for place, table in tables.items() if name in table}
         if not found:
             raise NotFound("there is no group {group}: check its name, or create it", group=group)
         return found
@@ -220,11 +229,12 @@ class GroupAdmin(TopicAdmin):
         try:
             return await self._places_of(retry_topic(full_group))
         except NoRoute as error:
-            if not any(full_group in table for table in (await self.group_table()).values()):
+            group = unwrap(self._namespace, full_group)
+            if not any(group in table for table in (await self.group_table()).values()):
                 raise NotFound(
                     "no broker knows consumer group {group}: check its name and the namespace (`skyrocket group "
                     "list`, Admin.groups), or name a topic if its members only assign()",
-                    group=unwrap(self._namespace, full_group),
+                    group=group,
                 ) from error
             return await self._places(None)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from skyrocket.client.admin.admin_calls import AdminCalls, moment_ms
+from skyrocket.client.admin.patches import patched
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.consumer.start_position import max_offset, min_offset, offset_at
 from skyrocket.client.core.errors import BrokerRefused, ClientError, NotFound, WrongUse
@@ -166,16 +167,17 @@ class TopicAdmin(AdminCalls):
         return [TopicChange(place, None, replace(config, name=target)) for place, config in configs.items()]
 
     async def apply_topic_changes(self, changes: Sequence[TopicChange]) -> None:
-        """Do what `topic_changes` has found."""
+        """Do what `topic_changes` has found; what else was changed since then stays so."""
         by_place = {change.place: change for change in changes}
 
         async def put(place: BrokerPlace) -> None:
-            change = by_place[place]
-            before = change.before.attributes if change.before is not None else {}
-            after = change.after.attributes
-            gone: dict[str, str | None] = {name: None for name in before if name not in after}
-            new = {name: value for name, value in after.items() if before.get(name) != value}
-            await self._put_topic(place, change.after, gone | new)
+            before, after = by_place[place].before, by_place[place].after
+            known = before.attributes if before is not None else {}
+            gone: dict[str, str | None] = {name: None for name in known if name not in after.attributes}
+            new = {name: value for name, value in after.attributes.items() if known.get(name) != value}
+            if before is not None:
+                after = patched(await self._topic_config(place, before.name), before, after)
+            await self._put_topic(place, after, gone | new)
 
         await self._each(list(by_place), put)
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow as pa
 
 from skyrocket.client import NoRoute, NotFound, QueueLag, blocking
-from skyrocket.client.core.names import unwrap, wrap
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import ConfigError, DataError
 from skyrocket.format.config_files import CONSUMER_OFFSETS, split_offset_key
@@ -77,7 +76,7 @@ def watch(
         begin = clock.monotonic()
         for number in range(rounds):
             wait(max(0.0, begin + number * every_s - clock.monotonic()))
-            of_round = groups or sorted(_groups_of(admin, cluster))
+            of_round = groups or sorted(_groups_of(admin))
             found += _one_round(admin, of_round, topics, clock.now_ms(), are_named=bool(groups))
             on_round(rounds - number - 1)
     return found
@@ -92,14 +91,9 @@ def _one_round(
                 yield Sample(now_ms, group, *lag.queue, lag.broker_offset, lag.consumer_offset)
 
 
-def _groups_of(admin: blocking.Admin, cluster: "ClientSettings") -> dict[str, SubscriptionGroup]:
-    """Groups as users of the namespace call them; brokers list those of all namespaces."""
-    namespace = cluster.effective_namespace()
-    return {
-        unwrap(namespace, name): group
-        for name, group in admin.groups().items()
-        if wrap(namespace, name) == name and not is_system_group(name)
-    }
+def _groups_of(admin: blocking.Admin) -> dict[str, SubscriptionGroup]:
+    """Groups of applications, as users of the namespace call them."""
+    return {name: group for name, group in admin.groups().items() if not is_system_group(name)}
 
 
 def _lags(admin: blocking.Admin, group: str, *, is_named: bool) -> list[QueueLag]:
@@ -117,7 +111,7 @@ def _lags(admin: blocking.Admin, group: str, *, is_named: bool) -> list[QueueLag
 def ordered_groups(cluster: "ClientSettings") -> set[str]:
     """Groups that are declared to consume in order."""
     with blocking.Admin(client=cluster) as admin:
-        return {name for name, group in _groups_of(admin, cluster).items() if group.consumes_orderly}
+        return {name for name, group in _groups_of(admin).items() if group.consumes_orderly}
 
 
 # ── from a store directory ───────────────────────────────────────────────────────────────────────────────────────────
