@@ -26,7 +26,7 @@ setup: $(STAMP) ## make .venv and install Skyrocket with Spark and all tools (1.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Skyrocket needs Python 3.11 or newer; set PYTHON=…")'
 	@echo "Making $(VENV) …"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -f $@; exit 1; }  # a half made one would be taken for whole next time
 
 $(SERVER_STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing what a server and its console need (150 MB, no Spark) …"

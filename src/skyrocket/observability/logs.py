@@ -7,10 +7,12 @@ Whatever repeats is folded, so that no failing client and no full disk can fill 
     the next one that is shown                 says how many were left out
 """
 
+import contextlib
 import fcntl
 import json
 import logging
 import logging.handlers
+import os
 import re
 import sys
 import threading
@@ -93,7 +95,13 @@ class LogSettings:
         else:
             try:
                 self.file.parent.mkdir(parents=True, exist_ok=True)
-                made = _OwnFile(self.file, maxBytes=self.file_bytes, backupCount=self.file_count - 1, encoding="utf-8")
+                made = _OwnFile(
+                    self.file,
+                    maxBytes=self.file_bytes,
+                    backupCount=self.file_count - 1,
+                    encoding="utf-8",
+                    errors="backslashreplace",  # half a character pair, as of a file name that is no UTF-8
+                )
             except BlockingIOError as error:
                 raise ConfigError(
                     f"the log file {self.file} belongs to another process, and two would rotate it away from each "
@@ -107,7 +115,36 @@ class LogSettings:
 
 
 class _OwnFile(logging.handlers.RotatingFileHandler):
-    """Locked while it is open: the lock goes with the process, however that ends."""
+    """Locked while it is open: the lock goes with the process, however that ends.
+
+    Who renames or deletes it (logrotate) gets a new one under the name. A line that it does not take is not lost in
+    silence: standard error has it.
+    """
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802
+        self._leave_what_was_renamed()
+        return bool(super().shouldRollover(record))
+
+    def _leave_what_was_renamed(self) -> None:
+        if self.stream is not None and not _is_at(self.stream, self.baseFilename):
+            stream, self.stream = self.stream, None
+            stream.close()
+
+    def doRollover(self) -> None:  # noqa: N802
+        if self.backupCount or self.stream is None:
+            super().doRollover()
+        else:  # one file is kept, so it begins anew
+            self.stream.truncate(0)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        error = sys.exception()
+        if not isinstance(error, OSError) or sys.stderr is None:
+            super().handleError(record)
+            return
+        with contextlib.suppress(OSError, ValueError):  # nobody reads standard error either
+            why = f"the log file {self.baseFilename} takes no lines ({error.strerror})"
+            sys.stderr.write(f"{why}: {self.format(record)}\n")
+            sys.stderr.flush()
 
     def _open(self) -> TextIOWrapper:
         stream = super()._open()
@@ -117,6 +154,13 @@ class _OwnFile(logging.handlers.RotatingFileHandler):
             stream.close()
             raise
         return stream
+
+
+def _is_at(stream: TextIOWrapper, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), Path(path).stat())
+    except FileNotFoundError:
+        return False
 
 
 def _choice(said: _Said | None, own: str, known: tuple[str, ...]) -> str:
@@ -200,8 +244,8 @@ class Folding(logging.Filter):
         with self._lock:
             now = self._monotonic()
             of_kind = self._of(kind, now)
-            same = self._of((*kind, _TRIES.sub("", record.getMessage())), now)
-            if same.shown >= 1 or of_kind.shown >= _SAME_KIND:
+            # What a full kind says is not looked at: a flood of lines that differ would push out how full it is.
+            if of_kind.shown >= _SAME_KIND or (same := self._same(kind, record, now)).shown:
                 of_kind.left_out += 1
                 return False
             same.shown += 1
@@ -210,6 +254,9 @@ class Folding(logging.Filter):
                 record.left_out = of_kind.left_out
                 of_kind.left_out = 0
             return True
+
+    def _same(self, kind: tuple[str, ...], record: logging.LogRecord, now: float) -> _Repeated:
+        return self._of((*kind, _TRIES.sub("", record.getMessage())), now)
 
     def _of(self, key: tuple[str, ...], now: float) -> _Repeated:
         found = self._known.get(key)

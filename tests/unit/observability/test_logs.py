@@ -1,7 +1,9 @@
 """What servers log: formats, files, and what repeats."""
 
+import contextlib
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,75 @@ def test_a_file_has_one_writer_also_after_it_was_rotated(tmp_path: Path) -> None
         settings.handler()
     first.close()
     settings.handler().close()
+
+
+def test_a_flood_of_lines_that_all_differ_is_twenty_a_minute_and_the_next_one_says_how_many() -> None:
+    clock = FakeClock()
+    folding = Folding(clock.monotonic)
+    assert sum(folding.filter(record("refused peer=%d", number)) for number in range(10_000)) == 20
+    clock.advance(seconds=60)
+    after = record("refused peer=%d", -1)
+    assert folding.filter(after)
+    assert vars(after)["left_out"] == 9_980
+
+
+def test_a_single_file_begins_anew_when_it_is_full(tmp_path: Path) -> None:
+    handler = LogSettings(file=tmp_path / "a.log", file_bytes=200, file_count=1).handler()
+    for number in range(100):
+        handler.handle(record("line %d", number))
+    handler.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
+    assert (tmp_path / "a.log").stat().st_size <= 200
+    assert (tmp_path / "a.log").read_text().endswith("line 19\n"), "the last of its kind in this minute"
+
+
+def test_a_file_that_logrotate_renames_is_left_for_a_new_one_of_its_name(tmp_path: Path) -> None:
+    handler = LogSettings(file=tmp_path / "a.log").handler()
+    handler.handle(record("before"))
+    (tmp_path / "a.log").rename(tmp_path / "a.log-20260101")
+    handler.handle(record("after"))
+    (tmp_path / "a.log").unlink()
+    (tmp_path / "a.log").touch()  # logrotate's `create`
+    handler.handle(record("later"))
+    handler.close()
+    assert (tmp_path / "a.log-20260101").read_text().endswith("before\n")
+    assert (tmp_path / "a.log").read_text().endswith("later\n")
+
+
+def test_a_file_that_logrotate_copies_and_cuts_goes_on_from_its_start(tmp_path: Path) -> None:
+    handler = LogSettings(file=tmp_path / "a.log").handler()
+    handler.handle(record("before"))
+    os.truncate(tmp_path / "a.log", 0)
+    handler.handle(record("after"))
+    handler.close()
+    text = (tmp_path / "a.log").read_bytes()
+    assert text.endswith(b"after\n")
+    assert b"\0" not in text
+    assert b"before" not in text
+
+
+def test_lines_that_a_full_disk_does_not_take_are_on_standard_error_without_a_traceback(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    handler = LogSettings(file=Path("/dev/full")).handler()
+    handler.handle(record("broker lost"))
+    handler.handle(record("broker found"))
+    with contextlib.suppress(OSError):
+        handler.close()
+    told = capfd.readouterr().err.splitlines()
+    assert [line.partition(": ")[0] for line in told] == [
+        "the log file /dev/full takes no lines (No space left on device)"
+    ] * 2
+    assert told[0].endswith("skyrocket.x broker lost")
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_name_that_is_no_text_is_written_all_the_same(form: str, tmp_path: Path) -> None:
+    handler = LogSettings(form, file=tmp_path / "a.log").handler()
+    handler.handle(record("path=%s", os.fsdecode(b"/store/\xff")))
+    handler.close()
+    (line,) = (tmp_path / "a.log").read_text().splitlines()
+    if form == "json":
+        assert json.loads(line)["message"] == "path=/store/\udcff"
+    else:
+        assert line.endswith(r"path=/store/\udcff")
