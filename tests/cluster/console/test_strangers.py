@@ -17,7 +17,6 @@ from skyrocket.console.history.database import Database
 from skyrocket.console.login import audit as audits
 from skyrocket.console.login.audit import Audit
 from skyrocket.console.server import Console
-from skyrocket.console.telling.webhook import post
 from skyrocket.testing.async_cluster import AsyncLocalCluster
 from tests.cluster.console.console_fixture import TOKEN, Visitor, console_of
 from tests.cluster.console.test_tokens_and_audit import ROOT, WITH_USERS, script
@@ -253,18 +252,6 @@ async def test_quotas_are_in_the_audit_with_what_they_were() -> None:
         await visitor.change("PUT", "/api/quotas", {**wanted, "limit": 7})
         rows = (await visitor.get("/api/audit"))["rows"]
     assert [json.loads(row["before"]) for row in rows[:2]] == [{"broker-a": 5}, {}]
-
-
-async def test_a_webhook_that_is_no_web_server_has_not_taken_it() -> None:
-    async def garbage(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"220 mail.example ESMTP ready\r\n")
-        writer.close()
-
-    async with await asyncio.start_server(garbage, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        with pytest.raises(OSError, match="does not answer as HTTP does"):
-            await asyncio.to_thread(post, f"http://127.0.0.1:{port}/", "alerts", [])
 
 
 async def test_a_file_that_takes_nothing_more_leaves_pages_login_and_changes(
