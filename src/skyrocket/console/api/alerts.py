@@ -140,7 +140,7 @@ async def _check_may_silence(call: Call) -> None:
         await verdict(admin, MayWanted(session.account, f"Cluster:{name}", "Update"))
         for name in (await call.parts.view.cluster.get()).clusters
     ]
-    if not all(each.allowed for each in told):
+    if not told or not all(each.allowed for each in told):
         raise TokenRefused(
             "alert rules are for who may change the cluster: {account} has no right to Update it",
             account=session.account,
