@@ -32,6 +32,7 @@ READ = (
     "/api/topics/Orders/producers",
     "/api/topics/Orders/route",
     "/api/topics/Orders/impact",
+    "/api/access",
     "/api/access/topics/Orders",
     "/api/copies",
     "/api/groups?system=true",

@@ -132,6 +132,14 @@ async def test_alert_rules_are_kept_from_accounts_that_may_not_change_the_cluste
     assert {"mine", "group-lag"} <= rules
 
 
+async def test_alert_rules_are_for_every_account_where_brokers_allow_all_of_them_everything() -> None:
+    settings = {**WITH_USERS, "authorizationEnabled": "false"}
+    async with AsyncLocalCluster(settings=settings) as cluster, console_of(cluster, credentials=ROOT) as visitor:
+        await visitor.console.parts.accounts.own.admin.create_user("alice", "secret123")
+        await visitor.post("/api/login", {"account": "alice", "password": "secret123"})
+        await visitor.change("PUT", "/api/alerts/rules/mine", {"kind": "lag", "threshold": 1})
+
+
 async def test_of_a_private_console_strangers_do_not_hear_where_its_cluster_is() -> None:
     async with AsyncLocalCluster() as cluster, console_of(cluster, anonymous_may_read=False) as visitor:
         before = await visitor.get("/api/session")

@@ -58,7 +58,7 @@ async def test_have_a_transaction_checked_and_find_a_timer_by_its_key() -> None:
             browser.button("Check", "dialog[open]")
             browser.sees("a producer is asked about transaction", "#notices")
             browser.open("/delayed?key=s-1")
-            browser.sees("s-1", ".halves")
+            browser.sees("s-1", "#soonest")
             browser.open("/delayed?key=s-9")
             browser.sees("Nothing waits")
             assert browser.complaints() == []

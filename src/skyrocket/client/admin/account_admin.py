@@ -41,10 +41,6 @@ class Right:
     policy_type: str = "Custom"
 
 
-class KeepsNoUsers(ClientError):
-    """A broker that checks nobody, or knows the accounts of a file alone."""
-
-
 class AccountAdmin(AdminCalls):
     """Operations on users and rights; raises TooOld at brokers that know only the accounts of a file."""
 
@@ -53,7 +49,7 @@ class AccountAdmin(AdminCalls):
             return await self._since_5(place, request, doing, body)
         except BrokerRefused as error:
             if _keeps_none(error):
-                raise KeepsNoUsers(
+                raise ClientError(
                     "{doing} was refused by broker {place}, which keeps no users: set authenticationEnabled=true "
                     "(docs/guides/access-control.md)",
                     doing=doing,

@@ -58,11 +58,12 @@ async def access(call: Call) -> AccessPage:
     """Users and rights as masters know them."""
     try:
         users, rights = await call.admin.users(), await call.admin.rights()
-    except BrokerRefused:
-        raise
+    except BrokerRefused as error:
+        if not isinstance(error, TooOld):  # RocketMQ 4 keeps accounts in a file
+            raise
+        return _no_accounts(error)
     except ClientError as error:  # brokers that keep no users say how to get some
-        why = told(error)
-        return AccessPage([], [], why.error, why.phrase)
+        return _no_accounts(error)
     known: dict[str, UserRow] = {}
     for place, of_broker in users.items():
         for user in of_broker:
@@ -72,6 +73,11 @@ async def access(call: Call) -> AccessPage:
             row.brokers.append(place.broker_name)
     lines = {right for of_broker in rights.values() for acl in of_broker for right in rights_in(acl)}
     return AccessPage(sorted(known.values(), key=lambda user: user.name), _rows(lines), "")
+
+
+def _no_accounts(error: ClientError) -> AccessPage:
+    why = told(error)
+    return AccessPage([], [], why.error, why.phrase)
 
 
 def _rows(rights: Iterable[Right]) -> list[RightRow]:

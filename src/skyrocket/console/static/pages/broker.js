@@ -21,7 +21,7 @@ export async function show(root, context) {
   fill(state, h("b", null, broker.broker), " ", broker.is_up ? dot(t(broker.role), "good") : dot(t("down"), "bad"));
   fill(figures,
     figure(t("In"), rate(broker.in_per_second), { unit: t("msg/s") }), figure(t("Out"), rate(broker.out_per_second), { unit: t("msg/s") }),
-    figure(t("Disk"), percent(broker.disk_ratio)), figure(t("Log"), broker.log_max_offset === null ? "–" : bytes(broker.log_max_offset - broker.log_min_offset), { says: t("oldest message {when}", { when: ago(broker.earliest_message_ms) }) }),
+    figure(t("Disk"), percent(broker.disk_ratio)), figure(t("Log"), broker.log_max_offset === null ? "–" : bytes(broker.log_max_offset - Math.max(broker.log_min_offset, 0)), { says: t("oldest message {when}", { when: ago(broker.earliest_message_ms) }) }),
     figure(t("Not yet dispatched"), bytes(broker.dispatch_behind_bytes)));
   if (!broker.is_up) { fill(body, callout(broker.trouble, "bad")); return; }
   if (tab === "") fill(body, page.runtime.filter((group) => Object.keys(group.rows).length).map((group) => h("div", { class: "card flush" }, h("h2", null, t(group.name)), keyTable(group.rows))));
