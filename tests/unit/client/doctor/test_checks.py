@@ -345,8 +345,15 @@ def a_broker_away(facts: ClusterFacts) -> ClusterFacts:
 
 
 def followed(facts: ClusterFacts) -> ClusterFacts:
-    facts = slave_keeping("72")(facts)
-    return at_a(ha=HaStatus(True, 1, 1, (HaConnection("10.0.0.4:1", 0, 100, True),)))(facts)
+    connected = at_a(ha=HaStatus(True, 1, 1, (HaConnection("10.0.0.4:1", 0, 100, True),)))
+    return slave_keeping("72")(connected(facts))
+
+
+def timers_of_a_slave(facts: ClusterFacts) -> ClusterFacts:
+    """It takes over where its master is, now and then; Apache's says decades at first."""
+    *others, slave = followed(facts).brokers
+    late = replace(slave, runtime={**slave.runtime, "timerReadBehind": "1800000000"})
+    return replace(followed(facts), brokers=(*others, late))
 
 
 def started(facts: ClusterFacts) -> ClusterFacts:
@@ -377,6 +384,7 @@ WELL: list[tuple[str, Plant]] = [
     ("broadcast in order", broadcasting_in_order),
     ("a slave that follows", followed),
     ("a slave that has just started", started),
+    ("timers of a slave", timers_of_a_slave),
 ]
 
 
