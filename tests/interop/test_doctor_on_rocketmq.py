@@ -30,14 +30,14 @@ def pair_of(apache: Apache, stores: Path) -> Iterator[str]:
         home = Path(scratch)
         place_log_settings(home)
         names = free_port()
-        settings = {"listenPort": names}
-        server = process_of(apache, home, "namesrv", "org.apache.rocketmq.namesrv.NamesrvStartup", settings)
+        main = "org.apache.rocketmq.namesrv.NamesrvStartup"
+        server = process_of(apache, home, "namesrv", main, {"listenPort": names})
         await_port(running.enter_context(server), names, home / "namesrv.log")
         for number, role in enumerate(("ASYNC_MASTER", "SLAVE")):
             settings = _settings(apache, stores / role, names, number, role)
             name, main = role.lower(), "org.apache.rocketmq.broker.BrokerStartup"
             broker = running.enter_context(process_of(apache, home, name, main, settings))
-            await_port(broker, int(settings["listenPort"]), home / f"{name}.log")
+            await_port(broker, int(str(settings["listenPort"])), home / f"{name}.log")
         yield f"127.0.0.1:{names}"
 
 

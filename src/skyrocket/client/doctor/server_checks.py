@@ -200,7 +200,7 @@ def _unconnected_slaves(facts: ClusterFacts, master: BrokerFacts) -> Iterator[Fi
             "{n:,} slaves are registered, but get nothing from it",
         ),
         "open haListenPort {port} of {where} for them, and see that its brokerIP2 is an address that they reach",
-        port=master.settings.get("haListenPort", "10912"),
+        port=master.setting("haListenPort", 0) or master.setting("listenPort", 10911) + 1,  # ours: 0 is the next one
     )
 
 

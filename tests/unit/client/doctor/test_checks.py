@@ -393,6 +393,13 @@ def test_what_looks_odd_and_is_well_is_not_named(plant: Plant) -> None:
     assert [each.code for each in findings_of(plant(healthy()))] == []
 
 
+def test_a_slave_that_gets_nothing_is_told_with_the_port_to_open() -> None:
+    ported = setting(haListenPort="0", listenPort="10911")
+    (named,) = findings_of(slave_keeping("72")(ported(healthy())))
+    assert named.what == "1 slave is registered, but gets nothing from it"
+    assert named.remedy.startswith("open haListenPort 10912 of broker-a (10.0.0.1:10911) for them")
+
+
 def test_a_topic_may_be_at_the_broker_that_does_not_answer() -> None:
     assert {each.code for each in findings_of(a_broker_away(healthy()))} == {"broker-unreachable"}
 
