@@ -200,7 +200,7 @@ def _unconnected_slaves(facts: ClusterFacts, master: BrokerFacts) -> Iterator[Fi
             "{n:,} slaves are registered, but get nothing from it",
         ),
         "open haListenPort {port} of {where} for them, and see that its brokerIP2 is an address that they reach",
-        port=master.settings.get("haListenPort", "10912"),
+        port=master.setting("haListenPort", 0) or master.setting("listenPort", 10911) + 1,  # ours: 0 is the next one
     )
 
 
@@ -233,7 +233,7 @@ def load(facts: ClusterFacts) -> Iterator[Finding]:
             remedy = "look at its disk and its load: consumers get what is stored only once its queues have it"
             yield warning("queues-behind", broker.place, what, remedy, unseen=unseen)
         behind = broker.number("timerReadBehind")
-        if behind > _TIMER_SECONDS:
+        if behind > _TIMER_SECONDS and broker.place.is_master:  # a slave takes over where its master is, now and then
             remedy = "look at its disk and its load: delayed messages come late"
             yield warning("timer-behind", broker.place, "its timer is {behind:.0f} s behind", remedy, behind=behind)
 

@@ -345,8 +345,15 @@ def a_broker_away(facts: ClusterFacts) -> ClusterFacts:
 
 
 def followed(facts: ClusterFacts) -> ClusterFacts:
-    facts = slave_keeping("72")(facts)
-    return at_a(ha=HaStatus(True, 1, 1, (HaConnection("10.0.0.4:1", 0, 100, True),)))(facts)
+    connected = at_a(ha=HaStatus(True, 1, 1, (HaConnection("10.0.0.4:1", 0, 100, True),)))
+    return slave_keeping("72")(connected(facts))
+
+
+def timers_of_a_slave(facts: ClusterFacts) -> ClusterFacts:
+    """It takes over where its master is, now and then; Apache's says decades at first."""
+    *others, slave = followed(facts).brokers
+    late = replace(slave, runtime={**slave.runtime, "timerReadBehind": "1800000000"})
+    return replace(followed(facts), brokers=(*others, late))
 
 
 def started(facts: ClusterFacts) -> ClusterFacts:
@@ -377,12 +384,20 @@ WELL: list[tuple[str, Plant]] = [
     ("broadcast in order", broadcasting_in_order),
     ("a slave that follows", followed),
     ("a slave that has just started", started),
+    ("timers of a slave", timers_of_a_slave),
 ]
 
 
 @pytest.mark.parametrize("plant", [plant for _, plant in WELL], ids=[name for name, _ in WELL])
 def test_what_looks_odd_and_is_well_is_not_named(plant: Plant) -> None:
     assert [each.code for each in findings_of(plant(healthy()))] == []
+
+
+def test_a_slave_that_gets_nothing_is_told_with_the_port_to_open() -> None:
+    ported = setting(haListenPort="0", listenPort="10911")
+    (named,) = findings_of(slave_keeping("72")(ported(healthy())))
+    assert named.what == "1 slave is registered, but gets nothing from it"
+    assert named.remedy.startswith("open haListenPort 10912 of broker-a (10.0.0.1:10911) for them")
 
 
 def test_a_topic_may_be_at_the_broker_that_does_not_answer() -> None:
