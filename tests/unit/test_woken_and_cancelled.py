@@ -70,7 +70,7 @@ def live_page() -> Waiting:
     made = Gate()
 
     async def stream() -> None:
-        await made.pause(60)
+        await made.admit("::1").pause(60)
         await asyncio.sleep(60)  # what it does next
 
     return stream(), made.closing.set

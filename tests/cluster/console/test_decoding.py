@@ -90,7 +90,7 @@ async def test_the_tail_and_dead_letters_are_decoded_too(tmp_path: Path) -> None
         await cluster.create_topic("Orders", queues=1)
         await cluster.create_group("billing", retries=0)
         parts = visitor.console.parts
-        events = tail(parts.accounts.own.admin, "Orders", TailWanted(), parts.streams, parts.decoder, _may)
+        events = tail(parts.accounts.own.admin, "Orders", TailWanted(), parts.streams.admit("::1"), parts.decoder, _may)
         await anext(events)
         consumer = cluster.push_consumer("billing", settings=PushConsumerSettings(max_reconsume_times=0))
         consumer.subscribe("Orders", _refuse)

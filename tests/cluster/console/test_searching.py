@@ -44,7 +44,9 @@ async def test_the_tail_takes_sql_and_tells_what_is_wrong_with_it() -> None:
         parts = visitor.console.parts
 
         def follow(sql: str) -> AsyncGenerator[bytes, None]:
-            return tail(parts.accounts.own.admin, "Orders", TailWanted(sql=sql), parts.streams, parts.decoder, _may)
+            return tail(
+                parts.accounts.own.admin, "Orders", TailWanted(sql=sql), parts.streams.admit("::1"), parts.decoder, _may
+            )
 
         refused = [each async for each in follow("price >")]
         events = follow("price > 3")

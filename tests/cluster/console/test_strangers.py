@@ -14,6 +14,7 @@ import pytest
 from skyrocket.clock import SystemClock
 from skyrocket.console.core.settings import ConsoleSettings
 from skyrocket.console.history.database import Database
+from skyrocket.console.live.gate import Gate, TooManyStreams
 from skyrocket.console.login import audit as audits
 from skyrocket.console.login.audit import Audit
 from skyrocket.console.server import Console
@@ -110,6 +111,34 @@ async def test_secrets_among_the_settings_are_in_no_answer_and_not_in_the_audit(
     assert "very-secret" not in json.dumps(written)
     assert '"fileReservedTime":"48"' in written[0]["details"]
     assert "12345678" not in json.dumps((shown, written))
+
+
+async def test_a_secret_setting_that_comes_back_as_it_is_shown_stays_as_it_is() -> None:
+    async with AsyncLocalCluster(settings=WITH_USERS) as cluster, console_of(cluster, credentials=ROOT) as visitor:
+        await visitor.log_in()
+        (broker,) = (await visitor.get("/api/cluster"))["brokers"]
+        path = f"/api/brokers/{broker['address']}/settings"
+        secrets = {key: value for key, value in (await visitor.get(path))["settings"].items() if value == "***"}
+        preview = await visitor.post(f"{path}/preview", {"settings": secrets})
+        done = await visitor.change("PUT", path, {"settings": secrets})
+    assert secrets
+    assert preview["differences"] == []
+    assert done["done"].startswith("nothing was changed")
+
+
+async def test_one_address_has_half_of_all_live_pages_at_most() -> None:
+    gate = Gate(4)
+    with contextlib.ExitStack() as streams:
+        for _ in range(2):
+            streams.enter_context(gate.admit("10.0.0.1").stream())
+        with pytest.raises(TooManyStreams):
+            gate.admit("10.0.0.1")
+        for _ in range(2):
+            streams.enter_context(gate.admit("10.0.0.2").stream())
+        with pytest.raises(TooManyStreams):
+            gate.admit("10.0.0.3")
+    gate.admit("10.0.0.1")
+    assert not gate.open
 
 
 async def test_alert_rules_are_kept_from_accounts_that_may_not_change_the_cluster() -> None:

@@ -11,7 +11,7 @@ from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.topics import Difference, Differences
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.runtime import BrokerState
-from skyrocket.console.telling.secrets import is_secret
+from skyrocket.console.telling.secrets import STARS, is_secret
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.words import said, said_of
 from skyrocket.protocol.bodies.replication import HaStatus
@@ -156,7 +156,7 @@ class BrokerSettings:
 async def settings(call: Call) -> BrokerSettings:
     """All settings of one broker."""
     known = next(iter((await call.admin.broker_settings(broker=(await _known(call)).address)).values()))
-    shown = {key: "***" if is_secret(key) and value else value for key, value in sorted(known.items())}
+    shown = {key: STARS if is_secret(key) and value else value for key, value in sorted(known.items())}
     return BrokerSettings(shown, {key: value for key, value in _DEFAULTS.items() if key in known})
 
 
@@ -167,13 +167,18 @@ class SettingsWanted:
     settings: dict[str, str]
 
 
+def _said(wanted: SettingsWanted) -> dict[str, str]:
+    """Without secrets that come back as they were shown."""
+    return {key: value for key, value in wanted.settings.items() if not (is_secret(key) and value == STARS)}
+
+
 @family.post("/api/brokers/{address}/settings/preview")
 async def preview_settings(call: Call, wanted: SettingsWanted) -> Differences:
     """What a change would do, without doing it."""
-    changes = await call.admin.setting_changes(wanted.settings, broker=(await _known(call)).address)
+    changes = await call.admin.setting_changes(_said(wanted), broker=(await _known(call)).address)
     return Differences(
         [
-            Difference(str(each.place), each.key, "***" if is_secret(each.key) else each.before or "", each.after)
+            Difference(str(each.place), each.key, STARS if is_secret(each.key) else each.before or "", each.after)
             for each in changes
         ]
     )
@@ -183,9 +188,9 @@ async def preview_settings(call: Call, wanted: SettingsWanted) -> Differences:
 async def change_settings(call: Call, wanted: SettingsWanted) -> Done:
     """Change settings while the broker runs; it keeps them."""
     state = await _known(call)
-    changes = await call.admin.setting_changes(wanted.settings, broker=state.address)
-    call.before = {each.key: "***" if is_secret(each.key) else each.before for each in changes}
-    call.after = {each.key: "***" if is_secret(each.key) else each.after for each in changes}
+    changes = await call.admin.setting_changes(_said(wanted), broker=state.address)
+    call.before = {each.key: STARS if is_secret(each.key) else each.before for each in changes}
+    call.after = {each.key: STARS if is_secret(each.key) else each.after for each in changes}
     await call.admin.apply_setting_changes(changes)
     now = next(iter((await call.admin.broker_settings(broker=state.address)).values()))
     unkept = [each.key for each in changes if now.get(each.key) != each.after]

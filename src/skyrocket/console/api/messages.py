@@ -244,9 +244,9 @@ async def deliver(call: Call, wanted: Delivery) -> Done:
 @family.get("/api/topics/{topic}/tail", media=("text/event-stream",))
 async def follow(call: Call, wanted: TailWanted) -> Response:
     """New messages as server-sent events: `message`, and `skipped` when there are more than are shown."""
-    call.parts.streams.check()
     parts = call.parts
-    return streamed(tail(call.admin, call.path["topic"], wanted, parts.streams, parts.decoder, call.check_session))
+    admission = parts.streams.admit(call.address)
+    return streamed(tail(call.admin, call.path["topic"], wanted, admission, parts.decoder, call.check_session))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -15,32 +16,46 @@ class TooManyStreams(ClientError):
 
 
 class Gate:
-    """Counts streams."""
+    """Counts streams; one address may have half of all."""
 
     def __init__(self, most: int = _MOST_STREAMS) -> None:
         self._most = most
-        self.open = 0
+        self.open: Counter[str] = Counter()  # by address
         self.closing = asyncio.Event()
 
-    def check(self) -> None:
+    def admit(self, address: str) -> "Admission":
         """Raises TooManyStreams."""
-        if self.open >= self._most:
+        if self.open.total() >= self._most or self.open[address] >= self._most // 2:
             raise TooManyStreams(
-                "{open} pages are already followed live: close some, or reload from time to time", open=self.open
+                "{open} pages are already followed live: close some, or reload from time to time",
+                open=self.open.total(),
             )
+        return Admission(self, address)
+
+
+class Admission:
+    """What one stream may do."""
+
+    def __init__(self, gate: Gate, address: str) -> None:
+        self._gate = gate
+        self._address = address
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[None]:
-        """One more while it is entered."""
-        self.open += 1
+        """Counted while it is entered."""
+        opened = self._gate.open
+        opened[self._address] += 1
         try:
             yield
         finally:
-            self.open -= 1
+            opened[self._address] -= 1
+            if not opened[self._address]:
+                del opened[self._address]
 
     async def pause(self, seconds: float) -> bool:
         """Wait; whether the stream goes on."""
+        closing = self._gate.closing
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):  # not wait_for: in 3.11 it goes on when it is woken and cancelled
-                await self.closing.wait()
-        return not self.closing.is_set()
+                await closing.wait()
+        return not closing.is_set()

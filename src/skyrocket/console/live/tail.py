@@ -10,7 +10,7 @@ from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.console.cluster.decoding import Decoder
 from skyrocket.console.cluster.message_search import MessageFilter, sql_filter
 from skyrocket.console.live.events import KEEP_ALIVE, event
-from skyrocket.console.live.gate import Gate
+from skyrocket.console.live.gate import Admission
 from skyrocket.console.telling.told_error import told
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
@@ -33,14 +33,14 @@ class TailWanted:
 
 
 async def tail(
-    admin: Admin, topic: str, wanted: TailWanted, gate: Gate, decoder: Decoder, check: Callable[[], None]
+    admin: Admin, topic: str, wanted: TailWanted, admission: Admission, decoder: Decoder, check: Callable[[], None]
 ) -> AsyncGenerator[bytes, None]:
     """From now on: `message` events, `skipped` with a number, `trouble` with its cause.
 
     `check` raises when whoever asked may not look any more.
     """
     pause = _PAUSE_SECONDS
-    with gate.stream():
+    with admission.stream():
         try:
             chosen = MessageFilter(
                 wanted.tags, wanted.contains, wanted.property_name, wanted.property_value, sql_filter(wanted.sql)
@@ -50,7 +50,7 @@ async def tail(
             yield event("trouble", told(error))
             return
         yield event("begun", {"queues": len(offsets)})
-        while await gate.pause(pause):
+        while await admission.pause(pause):
             try:
                 check()
                 found, passed = await _round(admin, offsets, chosen)

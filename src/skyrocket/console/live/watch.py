@@ -7,17 +7,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from skyrocket.console.live.events import KEEP_ALIVE, event
-from skyrocket.console.live.gate import Gate
+from skyrocket.console.live.gate import Admission
 from skyrocket.console.telling.told_error import told
 from skyrocket.errors import SkyrocketError
 
 _PAUSE_SECONDS: Final = 5.0
 
 
-async def watch(ask: Callable[[], Awaitable[Any]], gate: Gate, seconds: float = _PAUSE_SECONDS) -> AsyncIterator[bytes]:
+async def watch(
+    ask: Callable[[], Awaitable[Any]], admission: Admission, seconds: float = _PAUSE_SECONDS
+) -> AsyncIterator[bytes]:
     """`answer` events, `trouble` events while it cannot be told."""
     last = b""
-    with gate.stream():
+    with admission.stream():
         while True:
             try:
                 answer = event("answer", await ask())
@@ -25,5 +27,5 @@ async def watch(ask: Callable[[], Awaitable[Any]], gate: Gate, seconds: float = 
                 answer = event("trouble", told(error))
             yield KEEP_ALIVE if answer == last else answer
             last = answer
-            if not await gate.pause(seconds):
+            if not await admission.pause(seconds):
                 return

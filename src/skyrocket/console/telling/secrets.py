@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+STARS: Final = "***"
 _WORDS: Final = ("password", "secret", "credentials", "authenticationuser")
 
 
@@ -13,5 +14,5 @@ def is_secret(name: str) -> bool:
 def without_secrets(value: Any) -> Any:
     """The same, with stars in place of them, however deep they are."""
     if isinstance(value, dict):
-        return {name: "***" if each and is_secret(str(name)) else without_secrets(each) for name, each in value.items()}
+        return {name: STARS if each and is_secret(str(name)) else without_secrets(each) for name, each in value.items()}
     return [without_secrets(each) for each in value] if isinstance(value, list | tuple) else value

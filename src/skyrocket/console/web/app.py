@@ -69,7 +69,6 @@ def _follow(answering: Answering, parts: Parts, routes: list[Route]) -> Handler:
         path = unquote(path)  # as servers do with the path of a request: names within it may have any sign
         scope: Scope = {**request.scope, "path": path, "query_string": query.encode(), "path_params": {}}
         try:
-            parts.streams.check()
             for route in routes:
                 match, found = route.matches(scope)
                 if match is Match.FULL and route.path in by_path:
@@ -79,6 +78,7 @@ def _follow(answering: Answering, parts: Parts, routes: list[Route]) -> Handler:
                 raise BadInput("of= must be the path of a GET endpoint that answers with JSON to everybody: see /docs")
             asked = Request({**scope, **found}, request.receive)
             call, values = await answering.call(endpoint, asked)
+            admission = parts.streams.admit(call.address)
         except SkyrocketError as error:
             return refusal(error)
         arguments = () if endpoint.wanted is None else (values,)
@@ -87,7 +87,7 @@ def _follow(answering: Answering, parts: Parts, routes: list[Route]) -> Handler:
             call.check_session()
             return await endpoint.handler(call, *arguments)
 
-        return streamed(watch(ask, parts.streams))
+        return streamed(watch(ask, admission))
 
     return follow
 
