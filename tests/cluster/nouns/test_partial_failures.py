@@ -10,6 +10,8 @@ from skyrocket.cli.nouns.operator import Operator
 from skyrocket.cli.nouns.watching import repeat
 from skyrocket.client import BrokerPlace, ClientError, ClientSettings, Message, Producer
 from skyrocket.client.admin.topic_admin import TopicAdmin
+from skyrocket.client.core.instance import ClientInstance
+from skyrocket.protocol.requests.offsets import ResetOffset
 from skyrocket.testing import LocalCluster
 from tests.cluster.command_line import Done, rows, skyrocket, well
 
@@ -53,6 +55,30 @@ def test_a_file_is_applied_where_it_can_be(rocketmq: LocalCluster, tmp_path: Any
     assert done.code == 3
     assert rows(rocketmq, "topic", "list", "Audit")[0]["brokers"] == 1
     assert rows(rocketmq, "group", "list", "Billing")[0]["brokers"] == 2
+
+
+@TWO
+def test_a_group_is_moved_where_its_brokers_do_it(rocketmq: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    rocketmq.create_group("Billing")
+    with rocketmq.producer() as producer, rocketmq.admin() as admin:
+        for _ in range(8):
+            producer.send(Message("Orders", b"x"))
+        (address,) = (place.address for place in admin.brokers(broker="broker-a"))
+    ask = ClientInstance.ask
+
+    async def ask_or_fail(self: ClientInstance, asked: str, request: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(request, ResetOffset) and asked == address:
+            raise ClientError("it is away")
+        return await ask(self, asked, request, *given, **named)
+
+    monkeypatch.setattr(ClientInstance, "ask", ask_or_fail)
+    done = skyrocket(rocketmq, "reset", "--group", "Billing", "--topic", "Orders", "--to", "latest")
+    assert done.code == 3, done.errors
+    assert "1 broker failed, the others did it: broker-a" in done.errors
+    lags = {row["broker"]: row["lag"] for row in rows(rocketmq, "group", "lag", "Billing", "--topic", "Orders")}
+    assert lags["broker-b"] == 0
+    assert lags["broker-a"] > 0
 
 
 def test_a_watch_names_brokers_that_fail_as_long_as_they_do(

@@ -213,16 +213,24 @@ class OffsetAdmin(GroupAdmin, BrokerAdmin):
         timestamp = _TO_THE_END if moment is None else moment_ms(moment)
         full = self._full(topic)
         request = ResetOffset(topic=full, group=wrap(self._namespace, group), timestamp=timestamp, is_force=force)
-        found: dict[MessageQueue, int] = {}
-        for place in await self._places_of(full):
+
+        async def reset(place: BrokerPlace) -> dict[MessageQueue, int] | BrokerRefused:
             try:
                 reply = await self._ask(place.address, request, doing=f"resetting group {group}")
             except BrokerRefused as error:
+                if error.code in NO_RESET_THERE:
+                    return error
                 if not _misses_offsets(error):
                     raise
                 await self._fill_gaps(group, topic, place.broker_name, moment, force=force)
                 reply = await self._ask(place.address, request, doing=f"resetting group {group}")
-            found.update(ResetOffsets.decode(reply.body).offsets)
+            return dict(ResetOffsets.decode(reply.body).offsets)
+
+        found: dict[MessageQueue, int] = {}
+        for answer in (await self._each(await self._places_of(full), reset)).values():
+            if isinstance(answer, BrokerRefused):
+                raise answer
+            found.update(answer)
         return {self._shown(queue): offset for queue, offset in found.items()}
 
     async def _fill_gaps(
