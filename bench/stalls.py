@@ -8,6 +8,8 @@ that could not be sent count too. What counts is the time in which the disk stoo
 import argparse
 import contextlib
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -80,11 +82,12 @@ def load(broker: tuple[str, int], seconds: float, extra: Sequence[str]) -> Itera
     """Senders beside us, for so long at most."""
     command = [sys.executable, "-m", "bench.load", "--broker", f"{broker[0]}:{broker[1]}", "send"]
     command += ["--topic", _TOPIC, "--seconds", str(seconds), "--json", *extra]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
         yield process
     finally:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.killpg(process.pid, signal.SIGKILL)  # its workers, too
         process.wait()
 
 
