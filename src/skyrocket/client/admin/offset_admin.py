@@ -1,6 +1,7 @@
 """How far groups are, and moving them."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -25,6 +26,7 @@ from skyrocket.protocol.requests.offsets import (
     UpdateConsumerOffset,
 )
 from skyrocket.protocol.requests.query import QueryConsumeTimeSpan
+from skyrocket.remoting.errors import RemotingError
 
 # A broker that resets no group of which nobody runs, or none at all.
 NO_RESET_THERE: Final = (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
@@ -213,17 +215,28 @@ class OffsetAdmin(GroupAdmin, BrokerAdmin):
         timestamp = _TO_THE_END if moment is None else moment_ms(moment)
         full = self._full(topic)
         request = ResetOffset(topic=full, group=wrap(self._namespace, group), timestamp=timestamp, is_force=force)
-        found: dict[MessageQueue, int] = {}
+        done: dict[BrokerPlace, Mapping[MessageQueue, int]] = {}
+        silent: dict[str, Exception] = {}
         for place in await self._places_of(full):
             try:
-                reply = await self._ask(place.address, request, doing=f"resetting group {group}")
-            except BrokerRefused as error:
-                if not _misses_offsets(error):
-                    raise
-                await self._fill_gaps(group, topic, place.broker_name, moment, force=force)
-                reply = await self._ask(place.address, request, doing=f"resetting group {group}")
-            found.update(ResetOffsets.decode(reply.body).offsets)
-        return {self._shown(queue): offset for queue, offset in found.items()}
+                done[place] = await self._reset_at(place, request, moment)
+            except RemotingError as error:
+                silent[str(place)] = error
+        found = self._settled(done, silent).values()
+        return {self._shown(queue): offset for offsets in found for queue, offset in offsets.items()}
+
+    async def _reset_at(
+        self, place: BrokerPlace, request: ResetOffset, moment: datetime | float | None
+    ) -> Mapping[MessageQueue, int]:
+        group, topic = unwrap(self._namespace, request.group), unwrap(self._namespace, request.topic)
+        try:
+            reply = await self._ask(place.address, request, doing=f"resetting group {group}")
+        except BrokerRefused as error:
+            if not _misses_offsets(error):
+                raise
+            await self._fill_gaps(group, topic, place.broker_name, moment, force=request.is_force)
+            reply = await self._ask(place.address, request, doing=f"resetting group {group}")
+        return ResetOffsets.decode(reply.body).offsets
 
     async def _fill_gaps(
         self, group: str, topic: str, broker_name: str, moment: datetime | float | None, *, force: bool
@@ -290,8 +303,11 @@ class OffsetAdmin(GroupAdmin, BrokerAdmin):
             topic=full,
             offline=even_if_online,
         )
-        for address in await self._masters_of(full):
-            await self._ask(address, request, doing=f"copying the offsets of group {source} to {target}")
+
+        async def clone(place: BrokerPlace) -> None:
+            await self._ask(place.address, request, doing=f"copying the offsets of group {source} to {target}")
+
+        await self._each(await self._places_of(full), clone)
 
     async def all_lag(self, *, cluster: str | None = None) -> dict[str, list[QueueLag]]:
         """How far every group is in every queue, with one request for each broker; retry topics are among them."""
