@@ -1,9 +1,11 @@
 """Objects as RocketMQ's tools print them: what Java's toString makes of configurations, messages and times."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from skyrocket.cli.mqadmin.options import number_of
 from skyrocket.client import MessageQueue, MessageTrack, ReceivedMessage, SendReceipt
 from skyrocket.errors import ConfigError
 from skyrocket.model.permission import permission_text
@@ -19,32 +21,47 @@ def front(text: str | None, size: int) -> str:
 
 def time_ms(ms: int) -> str:
     """`2026-11-16 01:50:57,034`, local."""
-    moment = datetime.fromtimestamp(ms / 1000, UTC).astimezone()
-    return f"{moment:%Y-%m-%d %H:%M:%S},{ms % 1000:03d}"
+    return _local(ms, f"%Y-%m-%d %H:%M:%S,{ms % 1000:03d}")
 
 
 def time_s(ms: int) -> str:
     """`2026-11-16 01:50:57`, local."""
-    return f"{datetime.fromtimestamp(ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+    return _local(ms, "%Y-%m-%d %H:%M:%S")
 
 
 def time_digits(ms: int) -> str:
     """`20261116015057034`, local."""
-    return f"{datetime.fromtimestamp(ms / 1000, UTC).astimezone():%Y%m%d%H%M%S}{ms % 1000:03d}"
+    return _local(ms, f"%Y%m%d%H%M%S{ms % 1000:03d}")
+
+
+def _local(ms: int, form: str) -> str:
+    """The bare number where no calendar has such a time: clients may say any."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).astimezone().strftime(form)
+    except (OverflowError, ValueError):
+        return str(ms)
 
 
 def moment_ms(text: str) -> int:
     """Milliseconds, or `2026-11-16#01:50:57:034`, local; raises ConfigError."""
+    if re.fullmatch(r"[+-]?[0-9]+", text):
+        return number_of("time", text)
+    moment, _, ms = text.rpartition(":")
     try:
-        return int(text)
-    except ValueError:
+        if re.fullmatch(r"[0-9]{1,3}", ms):
+            return round(datetime.strptime(moment, "%Y-%m-%d#%H:%M:%S").astimezone().timestamp() * 1000) + int(ms)
+    except (OverflowError, ValueError):
         pass
+    raise ConfigError(f"{text!r} is not a time: write milliseconds since 1970, or 2026-01-31#12:00:00:000")
+
+
+def charset_of(name: str) -> str:
+    """Of texts that Python reads; raises ConfigError."""
     try:
-        return round(datetime.strptime(text, "%Y-%m-%d#%H:%M:%S:%f").astimezone().timestamp() * 1000)
-    except ValueError:
-        raise ConfigError(
-            f"{text!r} is not a time: write milliseconds since 1970, or 2026-01-31#12:00:00:000"
-        ) from None
+        b"text".decode(name, "replace")
+    except (LookupError, ValueError):
+        raise ConfigError(f"charset {name!r} is not known; UTF-8 is") from None
+    return name
 
 
 def flag(value: bool | None) -> str:
