@@ -69,6 +69,10 @@ SHOWN = [
     ("printMsgByQueue -t Orders -a broker-a -i 0 -p true -d true", r"queueId=0.*BODY: body-\d"),
     ("printMsgByQueue -t Orders -a broker-a -i 0 -f true", r"Tag: paid +Count: 2"),
     ("consumeMessage -t Orders -b broker-a -i 0 -o 0 -c 1", r"Consume ok"),
+    ("consumeMessage -t Orders", r"queueId=1\] print msg finished. status=NO_NEW_MSG, offset=2"),
+    ("getColdDataFlowCtrInfo -c DefaultCluster", r"============Master: {b}============"),
+    ("queryMsgByKey -t Orders -k paid -p T", r"{unique} +\d"),
+    ("queryMsgByUniqueKey -t Orders -i {unique} -s 0", r"Keys: +\[key-3\]"),
     ("queryCq -t Orders -q 0 -i 0 -c 3 -b {b}", r"max: 2, min: 0"),
     ("consumerConnection -g Billing", r"Orders +\*"),
     ("consumerConnection -g Billing", r"MessageModel: CLUSTERING"),
@@ -112,11 +116,12 @@ def test_what_is_not_there_is_4_with_rocketmqs_code(rocketmq: LocalCluster, shop
         ("resetOffsetByTime -g Nobody -t Orders -s now", "CODE: 26"),
         ("queryMsgById -i 7F000001000078BF00000000000FFFFF -t Orders", "CODE: 208"),
         ("queryMsgByKey -t Orders -k nobody", "CODE: 208"),
+        ("queryMsgByUniqueKey -t Orders -i {unique} -s 0 -e 5", "CODE: 208"),
         ("queryMsgByOffset -t Orders -b broker-a -i 0 -o 999", "has no offset 999"),
         ("getConsumerConfig -g Nobody", "there is no group Nobody"),
         ("updateOrderConf -t Orders -m get", "CODE: 22"),
     ]:
-        done = run(rocketmq, command)
+        done = run(rocketmq, command.format(**shop))
         assert words in done.errors, f"{command}: {done}"
         assert done.code in (1, 4), command
     for command in (

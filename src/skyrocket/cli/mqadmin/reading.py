@@ -66,9 +66,11 @@ async def consume_message(admin: Admin, given: Given, out: Printer) -> None:
         begin, end = await _range(admin, given, queue)
         if end - begin > left:
             out.line(f"The older {left} message of the {queue.queue_id} queue will be provided")
-        end = min(end, begin + left)
-        await _consume(admin, queue, begin, end, out)
-        left -= max(end - begin, 0)
+        last = min(end, begin + left)
+        await _consume(admin, queue, begin, last, out)
+        if last == end:
+            out.line(f"{queue_text(queue)} print msg finished. status=NO_NEW_MSG, offset={end}")
+        left -= max(last - begin, 0)
 
 
 async def _queue(admin: Admin, given: Given) -> MessageQueue:
