@@ -130,8 +130,9 @@ def test_what_is_not_there_is_4_with_rocketmqs_code(rocketmq: LocalCluster, shop
         "printMsgByQueue -t Orders -a broker-a -i 99",
         "consumeMessage -t Orders -b broker-z",
         "consumeMessage -t Orders -b broker-a -i -1",
+        "resetOffsetByTime -g Billing -t Orders -s now -b {b} -q 99",
     ):
-        assert run(rocketmq, command).code == 4, command
+        assert run(rocketmq, command.format(**shop)).code == 4, command
     assert run(rocketmq, "updateStaticTopic -c DefaultCluster -t S -qn 4").code == 1
     assert run(rocketmq, "noSuchName").code == 2
     assert run(rocketmq, "topicStatus").code == 2
@@ -173,7 +174,8 @@ def test_lists_of_topics_and_groups_come_from_files(rocketmq: LocalCluster, tmp_
     assert metadata["topicConfigTable"]["Listed"]["readQueueNums"] == 3
     assert metadata["subscriptionGroupTable"]["ListedGroup"]["retryMaxTimes"] == 7
     assert json.loads((tmp_path / "configs.json").read_text())["clusterScale"]["masterBrokerSize"] == 1
-    assert "broker-a" in json.loads((tmp_path / "metrics.json").read_text())["evaluateReport"]
+    quota = json.loads((tmp_path / "metrics.json").read_text())["evaluateReport"]["broker-a"]["runtimeQuota"]
+    assert quota["topicSize"] == 1  # not those that are named after broker and cluster
 
 
 def test_groups_and_offsets_are_changed(rocketmq: LocalCluster, shop: dict[str, str]) -> None:
@@ -210,6 +212,14 @@ def test_settings_and_values_are_changed(rocketmq: LocalCluster) -> None:
     assert re.search(r"OK, \d+", said(rocketmq, "addWritePerm -b broker-a"))
     said(rocketmq, f"updateColdDataFlowCtrGroupConfig -b {broker} -g Billing -v 1048576")
     said(rocketmq, f"removeColdDataFlowCtrGroupConfig -b {broker} -g Billing")
+
+
+def test_a_body_that_was_unpacked_is_not_marked_as_packed(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    with rocketmq.producer() as producer:
+        producer.send(Message("Orders", b"paid" * 5000))
+    assert "sysFlag=768," in said(rocketmq, "printMsg -t Orders")
+    assert re.search(r"System Flag: +768\n", said(rocketmq, "queryMsgByOffset -t Orders -b broker-a -i 0 -o 0"))
 
 
 def test_tables_are_also_rows_of_json(rocketmq: LocalCluster) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from skyrocket.cli.mqadmin.options import number_of
 from skyrocket.client import MessageQueue, MessageTrack, ReceivedMessage, SendReceipt
 from skyrocket.errors import ConfigError
+from skyrocket.format.sys_flag import COMPRESSED
 from skyrocket.model.permission import permission_text
 from skyrocket.model.subscription_group import GroupRetryPolicy, SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
@@ -138,15 +139,19 @@ def queue_text(queue: MessageQueue) -> str:
     return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
 
 
+def shown_flag(message: ReceivedMessage) -> int:
+    """RocketMQ: without the mark of a packed body, which its clients take off when they unpack it."""
+    return message.sys_flag & ~COMPRESSED
+
+
 def message_text(message: ReceivedMessage, *, with_body: bool = True) -> str:
     """MessageExt.toString; the bytes of the body as Java prints them, signed, or that it was not read."""
-    sys_flag = message.sys_flag
     numbers = ", ".join(str(byte - 256 if byte > 127 else byte) for byte in message.body)
     body = f"[{numbers}]" if with_body else "null"
     transaction = message.properties.get("__transactionId__")
     return (
         f"MessageExt [brokerName={message.broker_name or 'null'}, queueId={message.queue_id}, "
-        f"storeSize={message.size}, queueOffset={message.queue_offset}, sysFlag={sys_flag}, "
+        f"storeSize={message.size}, queueOffset={message.queue_offset}, sysFlag={shown_flag(message)}, "
         f"bornTimestamp={message.born_timestamp}, bornHost=/{message.born_host}, "
         f"storeTimestamp={message.store_timestamp}, storeHost=/{message.store_host}, "
         f"msgId={message.offset_message_id}, commitLogOffset={message.physical_offset}, bodyCRC={message.body_crc}, "

@@ -11,6 +11,7 @@ from skyrocket.cli.mqadmin.java_text import (
     consumption_text,
     java_map,
     receipt_text,
+    shown_flag,
     time_ms,
     time_s,
     track_text,
@@ -67,7 +68,6 @@ async def _show(
     with_offset_id: bool = False,
     number: int = 0,
 ) -> None:
-    sys_flag = message.sys_flag
     path = _body_file(message, number)
     pairs: list[tuple[str, Any]] = [("OffsetID", message.offset_message_id)] if with_offset_id else []
     pairs += [
@@ -82,7 +82,7 @@ async def _show(
         ("Store Timestamp", time_ms(message.store_timestamp)),
         ("Born Host", message.born_host),
         ("Store Host", message.store_host),
-        ("System Flag", sys_flag),
+        ("System Flag", shown_flag(message)),
         ("Properties", java_map(message.properties)),
         ("Message Body Path", str(path)),
     ]
