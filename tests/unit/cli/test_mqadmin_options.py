@@ -128,6 +128,7 @@ def test_a_long_name_may_be_cut_short_while_it_is_the_only_one() -> None:
         ("topicStatus", ["-t", "-n"], "Missing argument for option: t"),
         ("topicStatus", ["-t", "x", "-z", "y"], "Unrecognized option: -z"),
         ("topicStatus", ["x"], "Unrecognized argument: x"),
+        ("sendMessage", ["-t", "x", "-p", "\udcff"], "is not UTF-8"),
         ("updateTopic", ["-t", "x"], r"Missing required option: \[-b, -c\]"),
         ("updateTopic", ["-t", "x", "-b", "y", "-c", "z"], "from this group has already been selected: 'b'"),
         ("updateUser", ["-u", "x", "-b", "y"], r"Missing required option: \[-p, -t, -s\]"),

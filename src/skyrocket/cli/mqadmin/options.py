@@ -108,6 +108,8 @@ def command_named(text: str) -> str:
 
 def parse(command: str, words: Sequence[str]) -> Given:
     """Raises ConfigError."""
+    for word in words:
+        _check_text(word)
     options = options_of(command)
     values: dict[str, str] = {}
     rest = list(words)
@@ -124,6 +126,13 @@ def parse(command: str, words: Sequence[str]) -> Given:
     if "help" not in values:
         _check_required(options, values)
     return Given(command, values)
+
+
+def _check_text(word: str) -> None:
+    try:
+        word.encode()
+    except UnicodeEncodeError:  # bytes that a shell passed on as they are
+        raise ConfigError(f"{word!r} is not UTF-8: nothing that goes to a cluster may have other bytes") from None
 
 
 def _read(options: Sequence[Option], word: str) -> list[tuple[Option, str | None]]:
