@@ -462,6 +462,7 @@ class Admin(_Running[_admin.Admin]):
     queue_entries = waits(_admin.Admin.queue_entries)
     consume_directly = waits(_admin.Admin.consume_directly)
     query_by_key = waits(_admin.Admin.query_by_key)
+    query_by_tag = waits(_admin.Admin.query_by_tag)
     query_by_unique_key = waits(_admin.Admin.query_by_unique_key)
     trace = waits(_admin.Admin.trace)
     message_track = waits(_admin.Admin.message_track)

@@ -1,5 +1,6 @@
 """A broker that died without a word, which name servers still know: mqadmin goes on with the others and names it."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,8 +81,28 @@ def test_what_the_others_have_is_listed(rocketmq: LocalCluster, dead: str, noun:
     assert dead in done.errors
 
 
-@pytest.mark.parametrize("noun", ["msg find Orders nobody", f"msg get Orders {'A' * 32}", "group describe Nobody"])
+@pytest.mark.parametrize(
+    "noun",
+    [
+        "msg find Orders nobody",
+        f"msg get Orders {'A' * 32}",
+        "group describe Nobody",
+        "mqadmin queryMsgByKey -t Orders -k nobody",
+        "mqadmin getConsumerConfig -g Nobody",
+    ],
+)
 def test_what_is_not_found_may_be_at_the_dead_one(rocketmq: LocalCluster, dead: str, noun: str) -> None:
     done = skyrocket(rocketmq, *noun.split())
     assert done.code == 3, (done.output, done.errors)
+    assert dead in done.errors
+
+
+@pytest.mark.parametrize(
+    "command", ["resetOffsetByTime -g Billing -t Orders -s now", "skipAccumulatedMessage -g Billing -t Orders"]
+)
+def test_a_group_is_moved_at_the_others(rocketmq: LocalCluster, dead: str, command: str) -> None:
+    assert run(rocketmq, "updateSubGroup -c DefaultCluster -g Billing").code == 3
+    done = run(rocketmq, command)
+    assert done.code == 3, (done.output, done.errors)
+    assert re.search(r"broker-a +0 +\d", done.output)
     assert dead in done.errors

@@ -69,6 +69,10 @@ SHOWN = [
     ("printMsgByQueue -t Orders -a broker-a -i 0 -p true -d true", r"queueId=0.*BODY: body-\d"),
     ("printMsgByQueue -t Orders -a broker-a -i 0 -f true", r"Tag: paid +Count: 2"),
     ("consumeMessage -t Orders -b broker-a -i 0 -o 0 -c 1", r"Consume ok"),
+    ("consumeMessage -t Orders", r"queueId=1\] print msg finished. status=NO_NEW_MSG, offset=2"),
+    ("getColdDataFlowCtrInfo -c DefaultCluster", r"============Master: {b}============"),
+    ("queryMsgByKey -t Orders -k paid -p T", r"{unique} +\d"),
+    ("queryMsgByUniqueKey -t Orders -i {unique} -s 0", r"Keys: +\[key-3\]"),
     ("queryCq -t Orders -q 0 -i 0 -c 3 -b {b}", r"max: 2, min: 0"),
     ("consumerConnection -g Billing", r"Orders +\*"),
     ("consumerConnection -g Billing", r"MessageModel: CLUSTERING"),
@@ -112,11 +116,12 @@ def test_what_is_not_there_is_4_with_rocketmqs_code(rocketmq: LocalCluster, shop
         ("resetOffsetByTime -g Nobody -t Orders -s now", "CODE: 26"),
         ("queryMsgById -i 7F000001000078BF00000000000FFFFF -t Orders", "CODE: 208"),
         ("queryMsgByKey -t Orders -k nobody", "CODE: 208"),
+        ("queryMsgByUniqueKey -t Orders -i {unique} -s 0 -e 5", "CODE: 208"),
         ("queryMsgByOffset -t Orders -b broker-a -i 0 -o 999", "has no offset 999"),
         ("getConsumerConfig -g Nobody", "there is no group Nobody"),
         ("updateOrderConf -t Orders -m get", "CODE: 22"),
     ]:
-        done = run(rocketmq, command)
+        done = run(rocketmq, command.format(**shop))
         assert words in done.errors, f"{command}: {done}"
         assert done.code in (1, 4), command
     for command in (
@@ -125,8 +130,9 @@ def test_what_is_not_there_is_4_with_rocketmqs_code(rocketmq: LocalCluster, shop
         "printMsgByQueue -t Orders -a broker-a -i 99",
         "consumeMessage -t Orders -b broker-z",
         "consumeMessage -t Orders -b broker-a -i -1",
+        "resetOffsetByTime -g Billing -t Orders -s now -b {b} -q 99",
     ):
-        assert run(rocketmq, command).code == 4, command
+        assert run(rocketmq, command.format(**shop)).code == 4, command
     assert run(rocketmq, "updateStaticTopic -c DefaultCluster -t S -qn 4").code == 1
     assert run(rocketmq, "noSuchName").code == 2
     assert run(rocketmq, "topicStatus").code == 2
@@ -168,7 +174,8 @@ def test_lists_of_topics_and_groups_come_from_files(rocketmq: LocalCluster, tmp_
     assert metadata["topicConfigTable"]["Listed"]["readQueueNums"] == 3
     assert metadata["subscriptionGroupTable"]["ListedGroup"]["retryMaxTimes"] == 7
     assert json.loads((tmp_path / "configs.json").read_text())["clusterScale"]["masterBrokerSize"] == 1
-    assert "broker-a" in json.loads((tmp_path / "metrics.json").read_text())["evaluateReport"]
+    quota = json.loads((tmp_path / "metrics.json").read_text())["evaluateReport"]["broker-a"]["runtimeQuota"]
+    assert quota["topicSize"] == 1  # not those that are named after broker and cluster
 
 
 def test_groups_and_offsets_are_changed(rocketmq: LocalCluster, shop: dict[str, str]) -> None:
@@ -205,6 +212,14 @@ def test_settings_and_values_are_changed(rocketmq: LocalCluster) -> None:
     assert re.search(r"OK, \d+", said(rocketmq, "addWritePerm -b broker-a"))
     said(rocketmq, f"updateColdDataFlowCtrGroupConfig -b {broker} -g Billing -v 1048576")
     said(rocketmq, f"removeColdDataFlowCtrGroupConfig -b {broker} -g Billing")
+
+
+def test_a_body_that_was_unpacked_is_not_marked_as_packed(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    with rocketmq.producer() as producer:
+        producer.send(Message("Orders", b"paid" * 5000))
+    assert "sysFlag=768," in said(rocketmq, "printMsg -t Orders")
+    assert re.search(r"System Flag: +768\n", said(rocketmq, "queryMsgByOffset -t Orders -b broker-a -i 0 -o 0"))
 
 
 def test_tables_are_also_rows_of_json(rocketmq: LocalCluster) -> None:

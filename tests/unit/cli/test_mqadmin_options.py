@@ -90,6 +90,36 @@ def test_a_negative_number_is_a_value() -> None:
     assert given["timestamp"] == "-3600000"
 
 
+def test_of_an_option_that_is_repeated_the_first_value_counts() -> None:
+    given = parse("topicStatus", ["-t", "Orders", "--topic", "Returns", "-n", "a:1", "-tOthers"])
+    assert given["topic"] == "Orders"
+
+
+@pytest.mark.parametrize("words", [("-mc", "Default"), ("-mcDefault",), ("-m", "-c", "Default"), ("-mc=Default",)])
+def test_flags_stand_together_and_the_last_may_take_a_value(words: tuple[str, ...]) -> None:
+    given = parse("clusterList", words)
+    assert (given["moreStats"], given["clusterName"]) == ("true", "Default")
+
+
+def test_a_value_may_begin_with_a_hyphen_unless_it_could_be_an_option() -> None:
+    topic = ["-b", "a:1", "-t", "Orders"]
+    assert parse("updateTopic", [*topic, "-a", "-message.type"])["attributes"] == "-message.type"
+    assert parse("updateTopic", [*topic, "-a=-reserve.time"])["attributes"] == "-reserve.time"
+    assert parse("sendMessage", ["-t", "Orders", "-p", "-"])["body"] == "-"
+    for other in ("-reserve.time", "--perm", "-perm=6", "--"):
+        with pytest.raises(ConfigError, match="Missing argument for option: a"):
+            parse("updateTopic", [*topic, "-a", other])
+
+
+def test_a_long_name_may_be_cut_short_while_it_is_the_only_one() -> None:
+    assert parse("topicStatus", ["-top", "Orders"])["topic"] == "Orders"
+    assert parse("topicStatus", ["-topicOrders"])["topic"] == "Orders"
+    assert parse("updateSubGroup", ["-g", "G", "--attr", "+a=1"])["attributes"] == "+a=1"
+    assert parse("consumerProgress", ["--clus", "C", "--out", "json"])["output"] == "json"
+    with pytest.raises(ConfigError, match="Ambiguous option: --consume "):
+        parse("updateSubGroup", ["-g", "G", "--consume", "true"])
+
+
 @pytest.mark.parametrize(
     ("command", "words", "reason"),
     [
@@ -98,6 +128,7 @@ def test_a_negative_number_is_a_value() -> None:
         ("topicStatus", ["-t", "-n"], "Missing argument for option: t"),
         ("topicStatus", ["-t", "x", "-z", "y"], "Unrecognized option: -z"),
         ("topicStatus", ["x"], "Unrecognized argument: x"),
+        ("sendMessage", ["-t", "x", "-p", "\udcff"], "is not UTF-8"),
         ("updateTopic", ["-t", "x"], r"Missing required option: \[-b, -c\]"),
         ("updateTopic", ["-t", "x", "-b", "y", "-c", "z"], "from this group has already been selected: 'b'"),
         ("updateUser", ["-u", "x", "-b", "y"], r"Missing required option: \[-p, -t, -s\]"),

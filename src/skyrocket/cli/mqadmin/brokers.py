@@ -5,23 +5,21 @@ import orjson
 from skyrocket.cli.mqadmin.java_text import flag
 from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
-from skyrocket.cli.mqadmin.targets import each_place, masters
+from skyrocket.cli.mqadmin.targets import each_place, heading_of, masters
 from skyrocket.client import Admin, BrokerPlace
 from skyrocket.errors import ConfigError
 
 
 async def get_broker_config(admin: Admin, given: Given, out: Printer) -> None:
+    places = await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True)
+
     async def show(place: BrokerPlace) -> None:
         (settings,) = (await admin.broker_settings(broker=place.address)).values()
-        if "brokerAddr" in given:
-            out.line(f"============{place.address}============")
-        else:
-            kind = "Master" if place.is_master else "My Slave"
-            out.line(f"============{kind}: {place.address}============")
+        out.line(heading_of(place, places))
         out.pairs("%-50s=  %s", sorted(settings.items()))
         out.line()
 
-    await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True), show)
+    await each_place(admin, places, show)
 
 
 async def update_broker_config(admin: Admin, given: Given, out: Printer) -> None:
@@ -63,24 +61,28 @@ async def set_commit_log_read_ahead_mode(admin: Admin, given: Given, out: Printe
     if mode not in ("0", "1"):
         raise ConfigError("set the read mode error; 0 is default, 1 random read")
 
+    places = await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True)
+
     async def put(place: BrokerPlace) -> None:
         (said,) = (await admin.set_read_ahead(mode, broker=place.address)).values()
-        out.line(f" ============{place.address}============")
+        out.line(f" {heading_of(place, places)}")
         out.line(f"commitLog set readAhead mode rstStr{said}")
 
-    await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True), put)
+    await each_place(admin, places, put)
 
 
 async def get_cold_data_flow_ctr_info(admin: Admin, given: Given, out: Printer) -> None:
+    places = await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True)
+
     async def show(place: BrokerPlace) -> None:
         (text,) = (await admin.cold_data_limits(broker=place.address)).values()
-        out.line(f" ============{place.address}============")
+        out.line(f" {heading_of(place, places)}")
         content = orjson.loads(text) if text else {}
         out.line(orjson.dumps(content, option=orjson.OPT_INDENT_2).decode())
         if not out.is_for_people:
             out.pairs("%s%s", [(key, value) for key, value in content.items()])
 
-    await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName", with_slaves=True), show)
+    await each_place(admin, places, show)
 
 
 async def update_cold_data_flow_ctr_group_config(admin: Admin, given: Given, out: Printer) -> None:

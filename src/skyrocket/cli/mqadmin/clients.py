@@ -1,7 +1,9 @@
 """mqadmin's commands of clients: who is connected, and what they tell of themselves."""
 
 import asyncio
+import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +14,7 @@ from skyrocket.client import Admin
 from skyrocket.client.admin.client_diagnosis import queue_findings, same_subscriptions, unowned_queues
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.topic import RETRY_PREFIX
+from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.bodies.running_info import ConsumerRunningInfo, ProcessQueueInfo
 from skyrocket.protocol.codes import version_name
 
@@ -26,6 +29,7 @@ _POPPED: Final = "%-32s  %-32s  %-4d  %s\n"
 _RATES_HEADING: Final = "%-64s  %14s %14s %14s %14s %18s %25s\n"
 _RATES: Final = "%-32s  %14.2f %14.2f %14.2f %14.2f %18.2f %25d\n"
 
+_LONGEST_FILE_NAME: Final = 250  # bytes
 _MONITORED_EVERY: Final = 60.0
 _MUCH_LAG: Final = 100_000
 _LONG_SECONDS: Final = 600
@@ -77,24 +81,56 @@ async def consumer_status(admin: Admin, given: Given, out: Printer) -> None:
     members = await admin.consumer_connections(group, broker=given.get("brokerAddr"))
     folder = Path(str(round(time.time() * 1000)))
     infos: dict[str, ConsumerRunningInfo] = {}
+    silent: dict[str, Exception] = {}
     titles = ("#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")
     out.table("%-10s %-40s %-20s %s", titles, ())
-    for number, each in enumerate(members.connections, 1):
-        info = infos[each.client_id] = await admin.running_info(group, each.client_id, with_stacks=stacks)
-        path = folder / each.client_id.replace("/", "_")
+    for each in members.connections:
+        try:
+            info = await admin.running_info(group, each.client_id, with_stacks=stacks)
+        except SkyrocketError as error:  # as RocketMQ: the others are shown
+            silent[f"client {each.client_id}"] = error
+            continue
+        infos[each.client_id] = info
+        path = _written(folder, each.client_id, running_text(info))
+        row = (len(infos), each.client_id, version_name(each.version), str(path))
+        out.rows("%-10d %-40s %-20s %s", titles, [row])
+    if silent and not infos:
+        raise next(iter(silent.values()))
+    admin.failures.update(silent)
+    if infos:
+        await _judge(admin, members, infos, out, all_told=not silent)
+
+
+def _written(folder: Path, client_id: str, text: str) -> Path:
+    """A file named after a client, whatever it calls itself; raises SkyrocketError."""
+    name = re.sub(r"[/\0]", "_", client_id).encode("utf-8", "replace")[:_LONGEST_FILE_NAME].decode("utf-8", "ignore")
+    path = folder / (name if name.strip(".") else f"_{name}")
+    try:
         folder.mkdir(exist_ok=True)
-        path.write_text(running_text(info), encoding="utf-8")
-        out.rows("%-10d %-40s %-20s %s", titles, [(number, each.client_id, version_name(each.version), str(path))])
-    if not infos:
-        return
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise SkyrocketError(f"{path} cannot be written: {error.strerror}; -i {client_id} shows it here") from error
+    return path
+
+
+async def _judge(
+    admin: Admin,
+    members: ConsumerConnections,
+    infos: Mapping[str, ConsumerRunningInfo],
+    out: Printer,
+    *,
+    all_told: bool,
+) -> None:
+    """What is wrong with a group; whose queues are nobody's can only be said when all of its clients told theirs."""
     if not same_subscriptions(infos):
         out.text("\n\nWARN: Different subscription in the same group of consumer!!!")
         return
     out.text("\n\nSame subscription in the same group of consumer")
-    unowned = await unowned_queues(admin, members, infos)
-    out.text(f"\n\nRebalance {'OK' if not unowned else 'Failed'}\n")
-    for queue in unowned:
-        out.line(f"nobody has {queue_text(queue)}")
+    if all_told:
+        unowned = await unowned_queues(admin, members, infos)
+        out.text(f"\n\nRebalance {'OK' if not unowned else 'Failed'}\n")
+        for queue in unowned:
+            out.line(f"nobody has {queue_text(queue)}")
     for client_id, info in infos.items():
         for finding in queue_findings(client_id, info, round(time.time() * 1000)):
             out.line(finding)

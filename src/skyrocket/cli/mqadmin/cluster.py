@@ -10,7 +10,10 @@ from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
 from skyrocket.cli.mqadmin.targets import each_place, masters
 from skyrocket.cli.nouns.broker_rows import first_number, whole
+from skyrocket.cli.nouns.operator import name_failures
+from skyrocket.cli.program.numbers import MOST_INT
 from skyrocket.client import Admin, BrokerPlace
+from skyrocket.errors import ConfigError
 from skyrocket.protocol.bodies.replication import HaStatus
 
 _BASE: Final = (
@@ -30,12 +33,25 @@ _BASE: Final = (
 _MORE: Final = ("#Cluster Name", "#Broker Name", "#InTotalYest", "#OutTotalYest", "#InTotalToday", "#OutTotalToday")
 
 
-async def repeated(given: Given, look: Callable[[], Awaitable[None]], option: str = "interval") -> None:
-    """Once, or with -i again and again until it is stopped."""
-    await look()
-    while option in given:
-        await asyncio.sleep(given.number(option))
+async def repeated(admin: Admin, given: Given, look: Callable[[], Awaitable[None]]) -> None:
+    """Once, or with -i again and again until it is stopped; brokers that fail are named in every round."""
+    if "interval" not in given:
         await look()
+        return
+    seconds = interval_of(given)
+    while True:
+        await look()
+        name_failures(admin.failures)
+        admin.failures.clear()
+        await asyncio.sleep(seconds)
+
+
+def interval_of(given: Given, default: int | None = None) -> int:
+    """Raises ConfigError: without a pause brokers would be asked without end."""
+    seconds = given.number("interval", default)
+    if not 0 < seconds <= MOST_INT:
+        raise ConfigError(f"--interval {seconds} is not a number of seconds from 1 to {MOST_INT}")
+    return seconds
 
 
 async def cluster_list(admin: Admin, given: Given, out: Printer) -> None:
@@ -52,7 +68,7 @@ async def cluster_list(admin: Admin, given: Given, out: Printer) -> None:
             row_form="%-22s  %-22s  %-4s  %-22s %-16s  %16s  %30s  %-22s  %11s  %-12s  %-8s  %10s",
         )
 
-    await repeated(given, look)
+    await repeated(admin, given, look)
 
 
 def _totals(info: Mapping[str, str]) -> tuple[int, ...]:
@@ -109,7 +125,7 @@ async def ha_status(admin: Admin, given: Given, out: Printer) -> None:
     async def look() -> None:
         await each_place(admin, await masters(admin, given, "brokerAddr", "clusterName"), show)
 
-    await repeated(given, look)
+    await repeated(admin, given, look)
 
 
 def _print_ha(address: str, status: HaStatus, out: Printer) -> None:
@@ -151,4 +167,4 @@ async def get_broker_epoch(admin: Admin, given: Given, out: Printer) -> None:
                 out.text(f"\n#Epoch: {entry}")
             out.line()
 
-    await repeated(given, look)
+    await repeated(admin, given, look)

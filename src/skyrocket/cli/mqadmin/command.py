@@ -16,7 +16,7 @@ from skyrocket.cli.output.rows import Output
 from skyrocket.cli.output.text import visible_lines
 from skyrocket.cli.output.writing import OutputNotTaken, write
 from skyrocket.cli.program.cluster import ClusterOptions
-from skyrocket.cli.program.exit_codes import EXIT_FAILED, exit_code_of
+from skyrocket.cli.program.exit_codes import EXIT_FAILED
 from skyrocket.cli.program.lifetime import EXIT_USAGE
 from skyrocket.errors import ConfigError, SkyrocketError
 
@@ -99,7 +99,8 @@ def _run(command: str, given: Given) -> None:
         finally:
             printer.end()
     except SkyrocketError as error:
-        code = exit_code_of(error)
+        operator.name_failures()
+        code = operator.code_of(error)
         _leave(command, error, EXIT_USAGE if code is None else code, advice(error, operator.settings))
     operator.end()
 
@@ -155,5 +156,7 @@ def _tools_account() -> dict[str, Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} is no list of settings: it needs `accessKey: …` and `secretKey: …`")
     key, secret = content.get("accessKey"), content.get("secretKey")
     return {"access_key": str(key), "secret_key": str(secret)} if key and secret else {}

@@ -259,12 +259,14 @@ COMMANDS: Final[dict[str, Command]] = {
     "queryMsgByKey": Command(
         "messages",
         "Find messages by a key.",
-        "-t --topic!  -k --msgKey!  -b --beginTimestamp  -e --endTimestamp  -m --maxNum  -c --cluster",
+        "-t --topic!  -k --msgKey!  -b --beginTimestamp  -e --endTimestamp  -m --maxNum  -c --cluster  "
+        "-p --keyType  -l --lastKey",
     ),
     "queryMsgByUniqueKey": Command(
         "messages",
         "Find a message by its unique key.",
-        "-i --msgId!  -g --consumerGroup  -d --clientId  -t --topic!  -a --showAll?  -c --cluster",
+        "-i --msgId!  -g --consumerGroup  -d --clientId  -t --topic!  -a --showAll?  -c --cluster  "
+        "-s --startTime  -e --endTime",
     ),
     "queryMsgByOffset": Command(
         "messages",

@@ -20,7 +20,10 @@ async def get_controller_meta_data(admin: Admin, given: Given, out: Printer) -> 
 
 
 def _addresses(given: Given) -> list[str]:
-    return [each.strip() for each in given["controllerAddress"].split(";") if each.strip()]
+    found = [each.strip() for each in given["controllerAddress"].split(";") if each.strip()]
+    if not found:
+        raise ConfigError("--controllerAddress names nobody")
+    return found
 
 
 async def get_sync_state_set(admin: Admin, given: Given, out: Printer) -> None:
@@ -41,7 +44,7 @@ async def get_sync_state_set(admin: Admin, given: Given, out: Printer) -> None:
             for each in info.not_in_sync_replicas:
                 out.text(f"\nNotInSyncReplica:\t{_replica(each)}\n")
 
-    await repeated(given, look)
+    await repeated(admin, given, look)
 
 
 def _replica(each: ReplicaIdentity) -> str:

@@ -46,7 +46,7 @@ def _written(path: Path, content: Any) -> Path:
 async def export_metadata(admin: Admin, given: Given, out: Printer) -> None:
     topics: dict[str, Any] = {}
     groups: dict[str, Any] = {}
-    system = {place.cluster for place in await admin.brokers()} | {place.broker_name for place in await admin.brokers()}
+    system = await _named_after_brokers(admin)
 
     async def add(place: BrokerPlace) -> None:
         (table,) = (await admin.topic_table(broker=place.address)).values()
@@ -67,6 +67,11 @@ async def export_metadata(admin: Admin, given: Given, out: Printer) -> None:
     content["exportTime"] = round(time.time() * 1000)
     name = "topic" if "topic" in given else "subscriptionGroup" if "subscriptionGroup" in given else "metadata"
     out.line(f"export {_written(_folder(given) / f'{name}.json', content)} success")
+
+
+async def _named_after_brokers(admin: Admin) -> set[str]:
+    """Topics that brokers name after themselves and their clusters."""
+    return {name for place in await admin.brokers() for name in (place.cluster, place.broker_name)}
 
 
 def _is_exported(name: str, *, with_special: bool) -> bool:
@@ -112,9 +117,10 @@ async def export_metrics(admin: Admin, given: Given, out: Printer) -> None:
     report: dict[str, Any] = {}
     tps: dict[str, float] = {}
     day: dict[str, int] = {}
+    system = await _named_after_brokers(admin)
 
     async def add(place: BrokerPlace) -> None:
-        report[place.broker_name] = found = await _metrics(admin, place)
+        report[place.broker_name] = found = await _metrics(admin, place, system)
         for key, value in found["runtimeQuota"]["tps"].items():
             total = "total" + key[0].upper() + key[1:]
             tps[total] = tps.get(total, 0.0) + value
@@ -127,7 +133,7 @@ async def export_metrics(admin: Admin, given: Given, out: Printer) -> None:
     out.text(f"export {path} success")
 
 
-async def _metrics(admin: Admin, place: BrokerPlace) -> dict[str, Any]:
+async def _metrics(admin: Admin, place: BrokerPlace, system: set[str]) -> dict[str, Any]:
     (info,) = (await admin.runtime_info(broker=place.address)).values()
     (settings,) = (await admin.broker_settings(broker=place.address)).values()
     (table,) = (await admin.topic_table(broker=place.address)).values()
@@ -155,7 +161,7 @@ async def _metrics(admin: Admin, place: BrokerPlace) -> dict[str, Any]:
                 "scheduleOneDayInNum": delayed.day.sum or delayed.hour.sum or delayed.minute.sum,
             },
             "messageAverageSize": info.get("putMessageAverageSize"),
-            "topicSize": sum(_is_exported(name, with_special=False) for name in table),
+            "topicSize": sum(name not in system and _is_exported(name, with_special=False) for name in table),
             "groupSize": len(own),
         },
         "runtimeVersion": {

@@ -1,11 +1,14 @@
 """Objects as RocketMQ's tools print them: what Java's toString makes of configurations, messages and times."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from skyrocket.cli.mqadmin.options import number_of
 from skyrocket.client import MessageQueue, MessageTrack, ReceivedMessage, SendReceipt
 from skyrocket.errors import ConfigError
+from skyrocket.format.sys_flag import COMPRESSED
 from skyrocket.model.permission import permission_text
 from skyrocket.model.subscription_group import GroupRetryPolicy, SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
@@ -19,32 +22,47 @@ def front(text: str | None, size: int) -> str:
 
 def time_ms(ms: int) -> str:
     """`2026-11-16 01:50:57,034`, local."""
-    moment = datetime.fromtimestamp(ms / 1000, UTC).astimezone()
-    return f"{moment:%Y-%m-%d %H:%M:%S},{ms % 1000:03d}"
+    return _local(ms, f"%Y-%m-%d %H:%M:%S,{ms % 1000:03d}")
 
 
 def time_s(ms: int) -> str:
     """`2026-11-16 01:50:57`, local."""
-    return f"{datetime.fromtimestamp(ms / 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+    return _local(ms, "%Y-%m-%d %H:%M:%S")
 
 
 def time_digits(ms: int) -> str:
     """`20261116015057034`, local."""
-    return f"{datetime.fromtimestamp(ms / 1000, UTC).astimezone():%Y%m%d%H%M%S}{ms % 1000:03d}"
+    return _local(ms, f"%Y%m%d%H%M%S{ms % 1000:03d}")
+
+
+def _local(ms: int, form: str) -> str:
+    """The bare number where no calendar has such a time: clients may say any."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).astimezone().strftime(form)
+    except (OverflowError, ValueError):
+        return str(ms)
 
 
 def moment_ms(text: str) -> int:
     """Milliseconds, or `2026-11-16#01:50:57:034`, local; raises ConfigError."""
+    if re.fullmatch(r"[+-]?[0-9]+", text):
+        return number_of("time", text)
+    moment, _, ms = text.rpartition(":")
     try:
-        return int(text)
-    except ValueError:
+        if re.fullmatch(r"[0-9]{1,3}", ms):
+            return round(datetime.strptime(moment, "%Y-%m-%d#%H:%M:%S").astimezone().timestamp() * 1000) + int(ms)
+    except (OverflowError, ValueError):
         pass
+    raise ConfigError(f"{text!r} is not a time: write milliseconds since 1970, or 2026-01-31#12:00:00:000")
+
+
+def charset_of(name: str) -> str:
+    """Of texts that Python reads; raises ConfigError."""
     try:
-        return round(datetime.strptime(text, "%Y-%m-%d#%H:%M:%S:%f").astimezone().timestamp() * 1000)
-    except ValueError:
-        raise ConfigError(
-            f"{text!r} is not a time: write milliseconds since 1970, or 2026-01-31#12:00:00:000"
-        ) from None
+        b"text".decode(name, "replace")
+    except (LookupError, ValueError):
+        raise ConfigError(f"charset {name!r} is not known; UTF-8 is") from None
+    return name
 
 
 def flag(value: bool | None) -> str:
@@ -121,15 +139,19 @@ def queue_text(queue: MessageQueue) -> str:
     return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"
 
 
+def shown_flag(message: ReceivedMessage) -> int:
+    """RocketMQ: without the mark of a packed body, which its clients take off when they unpack it."""
+    return message.sys_flag & ~COMPRESSED
+
+
 def message_text(message: ReceivedMessage, *, with_body: bool = True) -> str:
     """MessageExt.toString; the bytes of the body as Java prints them, signed, or that it was not read."""
-    sys_flag = message.sys_flag
     numbers = ", ".join(str(byte - 256 if byte > 127 else byte) for byte in message.body)
     body = f"[{numbers}]" if with_body else "null"
     transaction = message.properties.get("__transactionId__")
     return (
         f"MessageExt [brokerName={message.broker_name or 'null'}, queueId={message.queue_id}, "
-        f"storeSize={message.size}, queueOffset={message.queue_offset}, sysFlag={sys_flag}, "
+        f"storeSize={message.size}, queueOffset={message.queue_offset}, sysFlag={shown_flag(message)}, "
         f"bornTimestamp={message.born_timestamp}, bornHost=/{message.born_host}, "
         f"storeTimestamp={message.store_timestamp}, storeHost=/{message.store_host}, "
         f"msgId={message.offset_message_id}, commitLogOffset={message.physical_offset}, bodyCRC={message.body_crc}, "

@@ -1,6 +1,5 @@
 """mqadmin's commands that find messages."""
 
-import codecs
 import tempfile
 from pathlib import Path
 from typing import Any, Final
@@ -8,9 +7,11 @@ from typing import Any, Final
 import orjson
 
 from skyrocket.cli.mqadmin.java_text import (
+    charset_of,
     consumption_text,
     java_map,
     receipt_text,
+    shown_flag,
     time_ms,
     time_s,
     track_text,
@@ -67,7 +68,6 @@ async def _show(
     with_offset_id: bool = False,
     number: int = 0,
 ) -> None:
-    sys_flag = message.sys_flag
     path = _body_file(message, number)
     pairs: list[tuple[str, Any]] = [("OffsetID", message.offset_message_id)] if with_offset_id else []
     pairs += [
@@ -82,12 +82,12 @@ async def _show(
         ("Store Timestamp", time_ms(message.store_timestamp)),
         ("Born Host", message.born_host),
         ("Store Host", message.store_host),
-        ("System Flag", sys_flag),
+        ("System Flag", shown_flag(message)),
         ("Properties", java_map(message.properties)),
         ("Message Body Path", str(path)),
     ]
     if charset is not None:
-        pairs.append(("Message Body", message.body.decode(_known_charset(charset), "replace")))
+        pairs.append(("Message Body", message.body.decode(charset_of(charset), "replace")))
     out.pairs("%-20s %s", [(f"{key}:" if out.is_for_people else key, value) for key, value in pairs])
     tracks = await admin.message_track(message)
     if not tracks:
@@ -96,13 +96,6 @@ async def _show(
     out.text("\n\n")
     for track in tracks:
         out.line(track_text(track))
-
-
-def _known_charset(name: str) -> str:
-    try:
-        return codecs.lookup(name).name
-    except LookupError:
-        raise ConfigError(f"charset {name!r} is not known; UTF-8 is") from None
 
 
 def _body_file(message: ReceivedMessage, number: int) -> Path:
@@ -120,7 +113,8 @@ def _body_file(message: ReceivedMessage, number: int) -> Path:
 
 async def query_msg_by_unique_key(admin: Admin, given: Given, out: Printer) -> None:
     topic, key = given["topic"], given["msgId"]
-    found = await admin.query_by_unique_key(topic, key)
+    begin = given.number("startTime") if "startTime" in given else None
+    found = await admin.query_by_unique_key(topic, key, begin_ms=begin, end_ms=given.number("endTime", _FAR))
     if not found:
         raise NotFound(f"CODE: 208  DESC: query message by key finished, but no message.\nno message {key} in {topic}")
     if "consumerGroup" in given and "clientId" in given:
@@ -133,7 +127,11 @@ async def query_msg_by_unique_key(admin: Admin, given: Given, out: Printer) -> N
 async def query_msg_by_key(admin: Admin, given: Given, out: Printer) -> None:
     begin, end = given.number("beginTimestamp", 0), given.number("endTimestamp", _FAR)
     most = given.number("maxNum", 64)
-    found = await admin.query_by_key(given["topic"], given["msgKey"], most=most, begin_ms=begin, end_ms=end)
+    kind = given.text("keyType", "K")
+    if kind not in ("K", "T"):
+        raise ConfigError("index type error, just support K for keys or T for tags")
+    query = admin.query_by_key if kind == "K" else admin.query_by_tag
+    found = await query(given["topic"], given["msgKey"], most=most, begin_ms=begin, end_ms=end)
     if not found:
         raise NotFound("CODE: 208  DESC: query message by key finished, but no message.")
     rows = [(each.message_id, each.queue_id, each.queue_offset) for each in found]

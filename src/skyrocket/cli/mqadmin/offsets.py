@@ -93,11 +93,12 @@ async def _reset_queue(admin: Admin, given: Given, out: Printer, ms: int) -> Non
     group, topic, queue_id = given["group"], given["topic"], given.number("queue")
     place = await broker_of(admin, given["broker"])
     queue = MessageQueue(topic, place.broker_name, queue_id)
+    if queue not in await admin.queues(topic):
+        raise NotFound(f"topic {topic} has no queue {queue_id} at broker {place.broker_name}")
     out.line(
         f"start reset consumer offset by specified, group[{group}], topic[{topic}], queueId[{queue_id}], "
         f"broker[{place.address}], timestamp(string)[{given['timestamp']}], timestamp(long)[{ms}]"
     )
-    await admin.route(topic)
     offset = given.number("offset") if "offset" in given else await admin.offset_at(queue, ms / 1000)
     await admin.move_queue(group, queue, offset)  # RocketMQ does nothing for offset 0
     out.line(f"reset consumer offset to {offset}")

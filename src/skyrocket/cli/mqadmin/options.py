@@ -1,6 +1,7 @@
 """A command line of mqadmin, read as commons-cli reads it: `-t x`, `-tx`, `-t=x`, `--topic x`, `--topic=x`, `-topic x`.
 
-A word behind an option that takes a value is its value, also when it begins with `-` and a digit.
+Flags of one letter may stand together, `-mc x`. A word behind an option that takes a value is its value, also when it
+begins with `-`, unless it could be an option itself. Of an option that is repeated the first value counts.
 """
 
 import re
@@ -16,10 +17,12 @@ from skyrocket.errors import ConfigError
 
 _SPEC: Final = re.compile(r"(?:-(\w+) )?--([\w-]+)([!|?]?)")
 _COMMON: Final = "-n --namesrvAddr  -h --help?  --output  --context"
-_NEGATIVE: Final = re.compile(r"-\d+")
+_OURS: Final = ("output", "context")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
+_LONGEST_NUMBER: Final = 20  # signs of one that fits
 _LONGS: Final = frozenset(
-    "MessageNumber amount beginTimestamp brokerId checkFrom endTimestamp index interval level offset size threshold "
-    "timeoutMillis".split()
+    "MessageNumber amount beginTimestamp brokerId checkFrom endTime endTimestamp index interval level offset size "
+    "startTime threshold timeoutMillis".split()
 )  # the others are ints
 
 
@@ -70,13 +73,16 @@ class Given:
         if name not in self.values and default is not None:
             return default
         most = MOST_LONG if name in _LONGS else MOST_INT
-        try:
-            number = int(self[name])
-        except (KeyError, ValueError):
-            raise ConfigError(f"--{name} {self.values.get(name, '')!r} is not a number") from None
-        if not -most <= number <= most:
-            raise ConfigError(f"--{name} {number} is beyond {most}, the largest that RocketMQ has room for")
-        return number
+        return number_of(f"--{name}", self.text(name, ""), most)
+
+
+def number_of(what: str, text: str, most: int = MOST_LONG) -> int:
+    """As Java reads one; raises ConfigError."""
+    if not _NUMBER.fullmatch(text):
+        raise ConfigError(f"{what} {text!r} is not a number")
+    if len(text) > _LONGEST_NUMBER or not -most <= int(text) <= most:
+        raise ConfigError(f"{what} {text} is beyond {most}, the largest that RocketMQ has room for")
+    return int(text)
 
 
 @cache
@@ -102,44 +108,85 @@ def command_named(text: str) -> str:
 
 def parse(command: str, words: Sequence[str]) -> Given:
     """Raises ConfigError."""
+    for word in words:
+        _check_text(word)
     options = options_of(command)
     values: dict[str, str] = {}
     rest = list(words)
     while rest:
-        word = rest.pop(0)
-        option, value = _option(options, word)
-        if option.is_flag:
-            if value is not None:
-                raise ConfigError(f"--{option.long} takes no value")
-            values[option.name] = "true"
-            continue
-        if value is None:
-            if not rest or (rest[0].startswith("-") and len(rest[0]) > 1 and not _NEGATIVE.fullmatch(rest[0])):
-                raise ConfigError(f"Missing argument for option: {option.short or option.long}")
-            value = rest.pop(0)
-        values[option.name] = value
+        for option, value in _read(options, rest.pop(0)):
+            if option.is_flag:
+                values[option.name] = "true"
+                continue
+            if value is None:
+                if not rest or _is_option(options, rest[0]):
+                    raise ConfigError(f"Missing argument for option: {option.short or option.long}")
+                value = rest.pop(0)
+            values.setdefault(option.name, value)
     if "help" not in values:
         _check_required(options, values)
     return Given(command, values)
 
 
-def _option(options: Sequence[Option], word: str) -> tuple[Option, str | None]:
-    """The option that a word means, and the value that it brings."""
+def _check_text(word: str) -> None:
+    try:
+        word.encode()
+    except UnicodeEncodeError:  # bytes that a shell passed on as they are
+        raise ConfigError(f"{word!r} is not UTF-8: nothing that goes to a cluster may have other bytes") from None
+
+
+def _read(options: Sequence[Option], word: str) -> list[tuple[Option, str | None]]:
+    """The options that a word means, and the value that it brings to the last of them."""
     if not word.startswith("-") or word == "-":
         raise ConfigError(f"Unrecognized argument: {word}")
     name, equals, value = word.lstrip("-").partition("=")
-    name = name.strip().replace(" ", "-")
-    for option in options:
-        if name in (option.short, option.long):
-            return option, value if equals else None
+    found = _named(options, name.strip().replace(" ", "-"))
+    if len(found) > 1:
+        raise ConfigError(f"Ambiguous option: {word} (could be: {', '.join(each.long for each in found)})")
+    if found:
+        if found[0].is_flag and equals:
+            raise ConfigError(f"--{found[0].long} takes no value")
+        return [(found[0], value if equals else None)]
+    if word.startswith("--"):
+        raise ConfigError(f"Unrecognized option: {word}")
+    return _run_together(options, word)
+
+
+def _named(options: Sequence[Option], name: str) -> list[Option]:
+    """By its name, or all whose long names begin so; those that RocketMQ does not have come last."""
+    if not name:
+        return []
+    exact = [option for option in options if name in (option.short, option.long)]
     partly = [option for option in options if option.long.startswith(name)]
-    if word.startswith("--") and len(partly) == 1:
-        return partly[0], value if equals else None
-    if not word.startswith("--"):
-        for option in options:
-            if option.short and not option.is_flag and word[1:].startswith(option.short):
-                return option, word[1 + len(option.short) :]
+    return exact or [option for option in partly if option.long not in _OURS] or partly
+
+
+def _run_together(options: Sequence[Option], word: str) -> list[tuple[Option, str | None]]:
+    """`-topicOrders`, `-tOrders`, or flags of one letter, of which the last may be an option with its value."""
+    for option in options:
+        if word[1:].startswith(option.long) and not option.is_flag:
+            return [(option, word[1 + len(option.long) :])]
+    by_letter = {option.short: option for option in options if len(option.short) == 1}
+    found: list[tuple[Option, str | None]] = []
+    for at, letter in enumerate(word[1:], 2):
+        if letter not in by_letter:
+            break
+        option = by_letter[letter]
+        if not option.is_flag:
+            return [*found, (option, word[at:].removeprefix("=") or None)]
+        found.append((option, None))
+    else:
+        return found
     raise ConfigError(f"Unrecognized option: {word}")
+
+
+def _is_option(options: Sequence[Option], word: str) -> bool:
+    """Whether a word behind an option is another one: `-5` and `-message.type` are values where none begins so."""
+    if not word.startswith("-") or word in ("-", "--"):
+        return word == "--"
+    name = word.lstrip("-").partition("=")[0]
+    beginnings = tuple(text for option in options for text in (option.short, option.long) if text)
+    return bool(_named(options, name)) or (not word.startswith("--") and name.startswith(beginnings))
 
 
 def _check_required(options: Sequence[Option], values: Mapping[str, str]) -> None:

@@ -1,7 +1,7 @@
 """mqadmin's commands that tell how far groups are, and how fast."""
 
-from collections.abc import AsyncIterator
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any, Final, TypeVar
 
 from skyrocket.cli.mqadmin.java_text import front, time_s
 from skyrocket.cli.mqadmin.options import Given
@@ -9,10 +9,11 @@ from skyrocket.cli.mqadmin.printing import Printer
 from skyrocket.client import Admin, GroupProgress, MessageQueue, NotFound
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.topic import DLQ_PREFIX, RETRY_PREFIX
-from skyrocket.protocol.bodies.connections import ConsumerConnections
 from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.codes import version_name
 from skyrocket.remoting.errors import RemotingError
+
+T = TypeVar("T")
 
 _QUEUES: Final = (
     "#Topic",
@@ -78,10 +79,15 @@ def _print_queues(progress: GroupProgress, owners: dict[MessageQueue, str] | Non
 
 
 async def _owners(admin: Admin, group: str) -> dict[MessageQueue, str]:
-    """Which client, by its address, has which queue."""
+    """Which client, by its address, has which queue; nobody has one of a group that is not there."""
     owners: dict[MessageQueue, str] = {}
-    for client in (await admin.consumer_connections(group)).connections:
-        info = await admin.running_info(group, client.client_id)
+    members = await _if_known(admin.consumer_connections(group))
+    for client in members.connections if members is not None else ():
+        try:
+            info = await admin.running_info(group, client.client_id)
+        except SkyrocketError as error:  # as RocketMQ: its queues are nobody's; but it is named
+            admin.failures[f"client {client.client_id}"] = error
+            continue
         owners |= dict.fromkeys(info.queues, client.client_id.split("@")[0])
     return owners
 
@@ -91,13 +97,8 @@ async def _all_groups(admin: Admin) -> AsyncIterator[tuple[Any, ...]]:
         if not topic.startswith(RETRY_PREFIX):
             continue
         group = topic.removeprefix(RETRY_PREFIX)
-        progress: GroupProgress | None = None
-        members: ConsumerConnections | None = None
-        try:
-            progress = await admin.group_progress(group)
-            members = await admin.consumer_connections(group)
-        except SkyrocketError:  # as RocketMQ: what is not known is left empty
-            pass
+        progress = await _if_known(admin.group_progress(group))
+        members = await _if_known(admin.consumer_connections(group))
         count = 0 if members is None else len(members.connections)
         version, kind, model = "OFFLINE", "", ""
         if members is not None and count:
@@ -106,6 +107,14 @@ async def _all_groups(admin: Admin) -> AsyncIterator[tuple[Any, ...]]:
             model = (members.message_model or "") if members.consume_type == "CONSUME_PASSIVELY" else ""
         tps = 0 if progress is None else int(progress.consume_tps)
         yield front(group, 64), count, version, kind, model, tps, 0 if progress is None else progress.lag
+
+
+async def _if_known(question: Awaitable[T]) -> T | None:
+    """As RocketMQ: what is not known is left empty, as the offsets of a group that broadcasts."""
+    try:
+        return await question
+    except SkyrocketError:
+        return None
 
 
 async def broker_consume_stats(admin: Admin, given: Given, out: Printer) -> None:

@@ -1,11 +1,10 @@
 """mqadmin's commands that show messages of topics and queues."""
 
-import codecs
 from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from skyrocket.cli.mqadmin.java_text import message_text, moment_ms, queue_text
+from skyrocket.cli.mqadmin.java_text import charset_of, message_text, moment_ms, queue_text
 from skyrocket.cli.mqadmin.options import Given
 from skyrocket.cli.mqadmin.printing import Printer
 from skyrocket.client import Admin, MessageQueue, NotFound, ReceivedMessage
@@ -17,7 +16,7 @@ _FOUND: Final = ("MSGID", "queueId", "queueOffset", "tags", "keys", "body")
 
 async def print_msg(admin: Admin, given: Given, out: Printer) -> None:
     topic, parent = given["topic"], given.get("lmqParentTopic")
-    charset, with_body = _charset(given), given.is_true("printBody", default=True)
+    charset, with_body = charset_of(given.text("charsetName", "UTF-8")), given.is_true("printBody", default=True)
     for queue in await admin.queues(parent or topic):
         wanted = queue._replace(topic=topic)
         begin, end = await _range(admin, given, wanted)
@@ -29,7 +28,7 @@ async def print_msg(admin: Admin, given: Given, out: Printer) -> None:
 
 async def print_msg_by_queue(admin: Admin, given: Given, out: Printer) -> None:
     queue = await _queue(admin, given)
-    charset = _charset(given)
+    charset = charset_of(given.text("charsetName", "UTF-8"))
     shows, with_body = given.is_true("print-msg"), given.is_true("printBody")
     begin, end = await _range(admin, given, queue)
     tags: Counter[str] = Counter()
@@ -67,9 +66,11 @@ async def consume_message(admin: Admin, given: Given, out: Printer) -> None:
         begin, end = await _range(admin, given, queue)
         if end - begin > left:
             out.line(f"The older {left} message of the {queue.queue_id} queue will be provided")
-        end = min(end, begin + left)
-        await _consume(admin, queue, begin, end, out)
-        left -= max(end - begin, 0)
+        last = min(end, begin + left)
+        await _consume(admin, queue, begin, last, out)
+        if last == end:
+            out.line(f"{queue_text(queue)} print msg finished. status=NO_NEW_MSG, offset={end}")
+        left -= max(last - begin, 0)
 
 
 async def _queue(admin: Admin, given: Given) -> MessageQueue:
@@ -115,14 +116,6 @@ def _print(message: ReceivedMessage, out: Printer, charset: str, *, with_body: b
         return
     row = (message.message_id, message.queue_id, message.queue_offset, message.tags, message.keys, body)
     out.rows("%s", _FOUND, [row])
-
-
-def _charset(given: Given) -> str:
-    name = given.text("charsetName", "UTF-8")
-    try:
-        return codecs.lookup(name).name
-    except LookupError:
-        raise ConfigError(f"charset {name!r} is not known; UTF-8 is") from None
 
 
 async def dump_compaction_log(_: Admin, given: Given, out: Printer) -> None:

@@ -26,6 +26,17 @@ async def broker_of(admin: Admin, address: str) -> BrokerPlace:
     raise NotFound(f"no broker is registered at {address}: check the address, or name the cluster with -c")
 
 
+def heading_of(place: BrokerPlace, places: Sequence[BrokerPlace]) -> str:
+    """The address alone of a broker that was named by it, else also which of its set it is."""
+    shown = place.address
+    if place.broker_name and place.is_master:
+        shown = f"Master: {place.address}"
+    elif place.broker_name:
+        own_masters = (each.address for each in places if each.is_master and each.broker_name == place.broker_name)
+        shown = f"My Master: {next(own_masters, 'NO_MASTER')}=====Slave: {place.address}"
+    return f"============{shown}============"
+
+
 async def each_place(admin: Admin, places: Sequence[BrokerPlace], do: Callable[[BrokerPlace], Awaitable[None]]) -> None:
     """One after the other; those that fail beside others are remembered for the exit code."""
     failed: dict[str, SkyrocketError] = {}

@@ -4,8 +4,13 @@ from datetime import UTC, datetime
 
 
 def moment(ms: int | None) -> datetime | None:
-    """Milliseconds since 1970; None for 0 and less, which brokers say for never."""
-    return datetime.fromtimestamp(ms / 1000, UTC) if ms is not None and ms > 0 else None
+    """Milliseconds since 1970; None for 0 and less, which brokers say for never, and for what no calendar has."""
+    if ms is None or ms <= 0:
+        return None
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC)
+    except (OverflowError, ValueError):  # clients may say any number
+        return None
 
 
 def span(seconds: float | None) -> str | None:

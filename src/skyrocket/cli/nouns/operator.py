@@ -3,7 +3,7 @@
 import contextlib
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
@@ -134,10 +134,20 @@ class Operator:
         self.end()
         raise typer.Exit(EXIT_NOT_FOUND)
 
+    def code_of(self, error: SkyrocketError) -> int | None:
+        """The code to leave with, None for wrong usage; what was not found may be at a broker that failed."""
+        code = exit_code_of(error)
+        return EXIT_PARTLY if code == EXIT_NOT_FOUND and self.failures else code
+
     def name_failures(self) -> None:
         """Each broker that failed, on a line of its own."""
-        for where, error in self.failures.items():
-            typer.echo(visible_lines(f"skyrocket: {where} failed: {error}"), err=True)
+        name_failures(self.failures)
+
+
+def name_failures(failures: Mapping[str, Exception]) -> None:
+    """Who failed, and why, on stderr; a line for each."""
+    for where, error in failures.items():
+        typer.echo(visible_lines(f"skyrocket: {where} failed: {error}"), err=True)
 
 
 @contextlib.contextmanager
@@ -197,13 +207,12 @@ def operator_command(name: str, *, writes: bool = False) -> Callable[[Callable[.
 
 def leave(name: str, error: SkyrocketError, operator: Operator) -> NoReturn:
     """Say what went wrong and leave with its code; wrong usage is raised again, for whoever shows that."""
-    code = exit_code_of(error)
+    code = operator.code_of(error)
     if code is None:
         raise error
     operator.name_failures()
     typer.echo(visible_lines(f"skyrocket {name}: {error}{advice(error, operator.settings)}"), err=True)
-    # What was not found may be at a broker that failed.
-    raise typer.Exit(EXIT_PARTLY if code == EXIT_NOT_FOUND and operator.failures else code) from error
+    raise typer.Exit(code) from error
 
 
 def advice(error: SkyrocketError, settings: "ClientSettings") -> str:

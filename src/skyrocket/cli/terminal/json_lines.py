@@ -9,7 +9,7 @@ A body that is not UTF-8 stands as `body_base64`; a body that is not a string is
 import base64
 import json
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from skyrocket.cli.program.moments import moment_of, seconds_of
@@ -157,5 +157,8 @@ def _is_systems(name: str) -> bool:
 
 
 def iso(at_ms: int) -> str:
-    """Local time to the millisecond, with its zone."""
-    return datetime.fromtimestamp(at_ms / 1000).astimezone().isoformat(timespec="milliseconds")
+    """Local time to the millisecond, with its zone; the bare number where no calendar has it: clients may say any."""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).astimezone().isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError):
+        return str(at_ms)

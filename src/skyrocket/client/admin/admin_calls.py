@@ -1,7 +1,7 @@
 """What every kind of administration needs: a started client, and whom to ask."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -95,6 +95,9 @@ class AdminCalls(Startable):
         info = await self.cluster()
         return places_in(info, str(self._instance.names), cluster=cluster, broker=broker, with_slaves=with_slaves)
 
+    def _name_server_places(self) -> list[BrokerPlace]:
+        return [BrokerPlace("", "", MASTER_ID, address) for address in self._instance_of().names.addresses]
+
     async def _named_masters(self, cluster: str | None, broker: str | None = None) -> dict[str, str]:
         return {place.broker_name: place.address for place in await self._places(cluster, broker)}
 
@@ -112,6 +115,10 @@ class AdminCalls(Startable):
                 raise answer
             else:
                 done[place] = answer
+        return self._settled(done, failed)
+
+    def _settled(self, done: dict[BrokerPlace, T], failed: Mapping[str, Exception]) -> dict[BrokerPlace, T]:
+        """What brokers answered; raises the failure of all, or PartlyFailed unless this admin tolerates it."""
         if failed and not done:
             raise next(iter(failed.values()))
         if failed and not self._tolerant:
@@ -160,9 +167,6 @@ class AdminCalls(Startable):
             if isinstance(cause, RequestNotSupported):
                 raise NotOffered(address, cause, doing, instead) from error
             raise
-
-    async def _masters_of(self, topic: str) -> list[str]:
-        return [place.address for place in await self._places_of(topic)]
 
     async def _places_of(self, topic: str) -> list[BrokerPlace]:
         route = await self._instance_of().route(topic, fresh=True)

@@ -30,6 +30,7 @@ A = TypeVar("A", bound=Header)
 TOOLS_GROUP: Final = "TOOLS_CONSUMER"  # RocketMQ's: every broker lets it read
 _BATCH: Final = 32
 _QUERY_WINDOW_MS: Final = 3 * 24 * 3600 * 1000
+_BY_KEY, _BY_UNIQUE_KEY, _BY_TAG = "K", "U", "T"  # as the header has it
 
 
 class MessageAdmin(AdminCalls):
@@ -150,13 +151,29 @@ class MessageAdmin(AdminCalls):
         self, topic: str, key: str, *, most: int = 32, begin_ms: int = 0, end_ms: int = (1 << 63) - 1
     ) -> list[ReceivedMessage]:
         """Messages with a business key, oldest first."""
-        found = await self._query(topic, key, most, begin_ms, end_ms, unique=False)
+        found = await self._query(topic, key, most, begin_ms, end_ms, _BY_KEY)
         return [message for message in found if key in message.keys]
 
-    async def query_by_unique_key(self, topic: str, unique_key: str, *, most: int = 32) -> list[ReceivedMessage]:
-        """Messages with a client's id: more than one when a send was repeated."""
-        now_ms = self._instance_of().clock.now_ms()
-        found = await self._query(topic, unique_key, most, now_ms - _QUERY_WINDOW_MS, (1 << 63) - 1, unique=True)
+    async def query_by_tag(
+        self, topic: str, tag: str, *, most: int = 32, begin_ms: int = 0, end_ms: int = (1 << 63) - 1
+    ) -> list[ReceivedMessage]:
+        """Messages with a tag, oldest first; brokers before RocketMQ 5.4 find none."""
+        found = await self._query(topic, tag, most, begin_ms, end_ms, _BY_TAG)
+        return [message for message in found if message.tags == tag]
+
+    async def query_by_unique_key(
+        self,
+        topic: str,
+        unique_key: str,
+        *,
+        most: int = 32,
+        begin_ms: int | None = None,
+        end_ms: int = (1 << 63) - 1,
+    ) -> list[ReceivedMessage]:
+        """Messages with a client's id, of the last three days or from a moment on; several after repeated sends."""
+        if begin_ms is None:
+            begin_ms = self._instance_of().clock.now_ms() - _QUERY_WINDOW_MS
+        found = await self._query(topic, unique_key, most, begin_ms, end_ms, _BY_UNIQUE_KEY)
         return [message for message in found if message.message_id == unique_key]
 
     async def trace(
@@ -173,17 +190,17 @@ class MessageAdmin(AdminCalls):
         return events_of(message_id, found)
 
     async def _query(
-        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int, *, unique: bool
+        self, topic: str, key: str, most: int, begin_ms: int, end_ms: int, index_type: str
     ) -> list[ReceivedMessage]:
         full = self._full(topic)
         request = QueryMessage(
-            unique_key_query=unique,
+            unique_key_query=index_type == _BY_UNIQUE_KEY,
             topic=full,
             key=key,
             max_num=most,
             begin_timestamp=begin_ms,
             end_timestamp=end_ms,
-            index_type="U" if unique else "K",
+            index_type=index_type,
         )
         places = await self._places_of(full)
         answers = await self._each(places, lambda place: self._query_one(place.address, request))

@@ -116,9 +116,6 @@ class NameServerAdmin(AdminCalls):
 
         return _by_address(await self._each(self._name_server_places(), add))
 
-    def _name_server_places(self) -> list[BrokerPlace]:
-        return [BrokerPlace("", "", 0, address) for address in self.name_servers()]
-
 
 def _by_address(answers: Mapping[BrokerPlace, T]) -> dict[str, T]:
     return {place.address: answer for place, answer in answers.items()}

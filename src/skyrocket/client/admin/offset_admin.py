@@ -298,8 +298,11 @@ class OffsetAdmin(GroupAdmin, BrokerAdmin):
             topic=full,
             offline=even_if_online,
         )
-        for address in await self._masters_of(full):
-            await self._ask(address, request, doing=f"copying the offsets of group {source} to {target}")
+
+        async def clone(place: BrokerPlace) -> None:
+            await self._ask(place.address, request, doing=f"copying the offsets of group {source} to {target}")
+
+        await self._each(await self._places_of(full), clone)
 
     async def all_lag(self, *, cluster: str | None = None) -> dict[str, list[QueueLag]]:
         """How far every group is in every queue, with one request for each broker; retry topics are among them."""

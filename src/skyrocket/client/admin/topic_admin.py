@@ -211,9 +211,12 @@ class TopicAdmin(AdminCalls):
             await self._ask(place.address, request, doing=f"deleting topic {topic}")
 
         await self._each(await self._places(cluster), delete)
-        for address in self._instance.names.addresses:
-            forget = DeleteTopicInNamesrv(topic=self._full(topic), cluster_name=cluster)
-            await self._ask(address, forget, doing=f"deleting topic {topic}")
+
+        async def forget(place: BrokerPlace) -> None:
+            gone = DeleteTopicInNamesrv(topic=self._full(topic), cluster_name=cluster)
+            await self._ask(place.address, gone, doing=f"deleting topic {topic}")
+
+        await self._each(self._name_server_places(), forget)
         self._instance.routes.pop(self._full(topic), None)
 
     async def topics(self, *, cluster: str | None = None) -> list[str]:
