@@ -83,6 +83,17 @@ function drawHealth(health) {
   fill(strip, h("i", { class: "dot" }), text);
 }
 
+let follows = false;
+
+// As soon as it may be seen; whether it is followed.
+function followHealth() {
+  if (!follows && (session.account || session.anonymous_may_read)) {
+    follows = true;
+    follow("/api/health", drawHealth, (text) => { strip.className = "badge bad"; fill(strip, text.slice(0, 90)); });
+  }
+  return follows;
+}
+
 function drawTop() {
   const search = h("input", { class: "find", type: "search", placeholder: t("Find a topic, group, message id or key  ( / )"), "aria-label": t("Find"), id: "find" });
   const form = h("form", { role: "search", onsubmit: (event) => { event.preventDefault(); find(search.value.trim()); } }, search);
@@ -180,7 +191,7 @@ await tokenOfAddress();
 drawNav();
 drawTop();
 addEventListener("page", drawNav);
-if (session.account || session.anonymous_may_read) follow("/api/health", drawHealth, (text) => { strip.className = "badge bad"; fill(strip, text.slice(0, 90)); });
-else logIn(t("This console shows nothing to those who have not logged in."));
+addEventListener("session", () => { drawNav(); drawTop(); followHealth(); });
+if (!followHealth()) logIn(t("This console shows nothing to those who have not logged in."));
 keyboard();
 begin();

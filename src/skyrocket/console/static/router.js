@@ -34,9 +34,14 @@ export function withQuery(changes) {
 function found() {
   for (const { expression, names, load } of routes) {
     const match = expression.exec(location.pathname);
-    if (match) return { load, names: Object.fromEntries(names.map((name, at) => [name, decodeURIComponent(match[at + 1])])) };
+    if (match) return { load, names: Object.fromEntries(names.map((name, at) => [name, decoded(match[at + 1])])) };
   }
   return null;
+}
+
+// What somebody typed need not be encoded well: a name then, though of nothing.
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
 }
 
 // Fetch the script of the page that will be shown, while something else is waited for; `show` tells what goes wrong.
