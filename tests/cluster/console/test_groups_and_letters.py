@@ -3,6 +3,7 @@
 import asyncio
 import io
 import time
+from functools import partial
 from urllib.parse import quote
 
 import pyarrow.parquet
@@ -229,3 +230,35 @@ async def test_a_cluster_without_accounts_says_how_to_log_in() -> None:
     async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
         refused = await visitor.post("/api/login", {"account": "a", "password": "b"}, status=401)
     assert "token" in refused["error"]
+
+
+def _has_died(cluster: AsyncLocalCluster, key: str) -> bool:
+    return any(key in message.keys for message in cluster.dead_letters("billing"))
+
+
+async def test_of_many_dead_letters_the_newest_are_shown_and_others_are_found_by_time_and_id() -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        await cluster.create_topic("Orders", queues=1)
+        await cluster.create_group("billing", retries=0)
+        consumer = cluster.push_consumer("billing", settings=PushConsumerSettings(max_reconsume_times=0))
+
+        @consumer.on("Orders")
+        async def fail(_: ReceivedMessage) -> None:
+            raise ValueError("no stock")
+
+        async with consumer, cluster.producer() as producer:
+            for number in range(3):
+                await producer.send(Message("Orders", b"x", keys=f"k-{number}"))
+                await until(partial(_has_died, cluster, f"k-{number}"))
+        every = await visitor.get("/api/dead-letters/billing", most=3)
+        newest = await visitor.get("/api/dead-letters/billing", most=2)
+        oldest = every["rows"][-1]
+        by_time = await visitor.get("/api/dead-letters/billing", to_ms=oldest["died_ms"])
+        by_id = await visitor.get("/api/dead-letters/billing", message_id=oldest["offset_message_id"])
+        table = await visitor.http.get("/api/dead-letters/billing/export", params={"from_ms": oldest["died_ms"] + 1})
+    assert [row["keys"] for row in every["rows"]] == [["k-2"], ["k-1"], ["k-0"]]
+    assert [row["keys"] for row in newest["rows"]] == [["k-2"], ["k-1"]]
+    assert (every["is_complete"], newest["is_complete"]) == (True, False)
+    assert "k-0" in [key for row in by_time["rows"] for key in row["keys"]]
+    assert by_id["rows"] == [oldest]
+    assert "k-2" in table.text

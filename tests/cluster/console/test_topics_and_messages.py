@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from skyrocket.client import Message
+from skyrocket.client.core.errors import NotFound
 from skyrocket.console.cluster.message_search import MessageFilter, newest
 from skyrocket.console.live.tail import TailWanted, tail
+from skyrocket.model.message_queue import MessageQueue
 from skyrocket.testing.async_cluster import AsyncLocalCluster
 from tests.cluster.console.console_fixture import Visitor, console_of
 
@@ -129,18 +131,38 @@ async def test_a_topic_is_followed_live_and_no_faster_than_asked_for() -> None:
     assert not parts.streams.open
 
 
+async def test_a_tail_says_its_trouble_and_when_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_: MessageQueue) -> int:
+        raise NotFound("the broker is away")
+
+    async with operator() as (cluster, visitor):
+        await cluster.create_topic("Orders", queues=1)
+        parts = visitor.console.parts
+        admin = parts.accounts.own.admin
+        events = tail(admin, "Orders", TailWanted(), parts.streams, parts.decoder)
+        seen = [await anext(events)]
+        with monkeypatch.context() as away:
+            away.setattr(admin, "max_offset", fail)
+            seen.append(await anext(events))
+        seen.append(await anext(events))
+        await events.aclose()
+    assert [each.split(b"\n")[0] for each in seen] == [b"event: begun", b"event: trouble", b"event: begun"]
+
+
 async def test_lists_are_cut_into_pages_and_wrong_wishes_name_the_field() -> None:
     async with operator() as (cluster, visitor):
         for number in range(5):
             await cluster.create_topic(f"T{number}")
         visitor.console.parts.view.forget()
         page = await visitor.get("/api/topics", size=2, page=2, sort="-name")
+        beyond = await visitor.get("/api/topics", size=2, page=99, sort="-name")
         wrong = await visitor.http.get("/api/topics", params={"sort": "colour"})
         unknown = await visitor.http.get("/api/topics", params={"colour": "red"})
         no_json = await visitor.http.post(
             "/api/topics", content=b"{", headers={"X-Skyrocket-Csrf": (await visitor.get("/api/session"))["csrf"]}
         )
     assert [row["name"] for row in page["rows"]] == ["T2", "T1"]
+    assert [row["name"] for row in beyond["rows"]] == ["T0"], "the last page"
     assert page["total"] == 5
     assert "choose one of name" in wrong.json()["error"]
     assert "colour is not known here" in unknown.json()["error"]

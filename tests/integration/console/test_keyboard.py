@@ -28,11 +28,11 @@ const stops = [...document.querySelectorAll("#main td a, #main td button")];
 const one = stops.filter((stop) => stop.textContent === arguments[0]).pop();
 one.dataset.before = "";
 one.focus();
-return [one.textContent, one.closest("tr").rowIndex];
+return [one.textContent, one.closest("tr").nextSibling === null];
 """
 _ROW_OF_THE_FOCUS = """
 const one = document.activeElement, row = one.closest("tr");
-return [one.textContent, row && row.rowIndex];
+return [one.textContent, row !== null && row.nextSibling === null]; // rows of retries may have come before it
 """
 
 

@@ -85,32 +85,59 @@ class DeadLetterAdmin(GroupAdmin):
     """Operations on the dead letters of groups."""
 
     async def dead_letters(
-        self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS, *, most: int = 1000
+        self,
+        group: str,
+        wanted: DeadLetterFilter = ALL_DEAD_LETTERS,
+        *,
+        most: int = 1000,
+        newest: bool = False,
     ) -> list[ReceivedMessage]:
-        """What a group has given up, oldest first; `cause_of` tells why. Raises NotFound for an unknown group."""
+        """What a group has given up, oldest first; `cause_of` tells why.
+
+        Of more than `most` the oldest, or the `newest`. Raises NotFound for an unknown group.
+        """
         full = self._full(group)
         queues = await self._dead_letter_queues(full)
+        take = self._last_of if newest else self._first_of
 
         async def at(place: BrokerPlace) -> list[ReceivedMessage]:
             found: list[ReceivedMessage] = []
             for queue in queues:
                 if queue.broker_name == place.broker_name:
-                    found += await self._first_of(full, queue, wanted, most)
+                    found += await take(full, queue, wanted, most)
             return found
 
         answers = await self._each(await self._places_of(DLQ_PREFIX + full), at) if queues else {}
-        return sorted(chain.from_iterable(answers.values()), key=lambda message: message.store_timestamp)[:most]
+        found = sorted(chain.from_iterable(answers.values()), key=lambda message: message.store_timestamp)
+        return found[max(len(found) - most, 0) :] if newest else found[:most]
 
     async def _first_of(
         self, group: str, queue: MessageQueue, wanted: DeadLetterFilter, most: int
     ) -> list[ReceivedMessage]:
+        begin, end = await self._ends_of(queue)
         found: list[ReceivedMessage] = []
-        async for message in self._dead_letters_of(group, queue):
+        async for message in self._dead_letters_of(group, queue, begin, end):
             if wanted.takes(message):
                 found.append(message)
             if len(found) >= most:
                 break
         return found
+
+    async def _last_of(
+        self, group: str, queue: MessageQueue, wanted: DeadLetterFilter, most: int
+    ) -> list[ReceivedMessage]:
+        """From the end backwards, as far as is needed."""
+        first, end = await self._ends_of(queue)
+        found: list[ReceivedMessage] = []
+        while end > first and len(found) < most:
+            begin = max(first, end - max(most, _BATCH))
+            reading_on = self._dead_letters_of(group, queue, begin, end)
+            found = [*[message async for message in reading_on if wanted.takes(message)], *found]
+            end = begin
+        return found[max(len(found) - most, 0) :]
+
+    async def _ends_of(self, queue: MessageQueue) -> tuple[int, int]:
+        return await min_offset(self._instance, queue), await max_offset(self._instance, queue)
 
     async def _dead_letter_queues(self, group: str) -> list[MessageQueue]:
         instance = self._instance_of()
@@ -128,13 +155,14 @@ class DeadLetterAdmin(GroupAdmin):
             return []  # it has failed at nothing so far
         return sorted(set(route.read_queues) | set(route.write_queues))
 
-    async def _dead_letters_of(self, group: str, queue: MessageQueue) -> AsyncIterator[ReceivedMessage]:
+    async def _dead_letters_of(
+        self, group: str, queue: MessageQueue, offset: int, end: int
+    ) -> AsyncIterator[ReceivedMessage]:
         instance = self._instance
-        offset, end = await min_offset(instance, queue), await max_offset(instance, queue)
         while offset < end:
             reply = await instance.ask(
                 await instance.master_of(queue),
-                reading(group, queue, offset, _BATCH),
+                reading(group, queue, offset, min(_BATCH, end - offset)),
                 doing=f"reading the dead letters of group {group}",
                 timeout=self._timeout,
                 accepted=PULL_CODES,
@@ -185,7 +213,7 @@ class DeadLetterAdmin(GroupAdmin):
         queues = await self._dead_letter_queues(self._full(group))
         kept = 0
         for queue in queues:
-            begin, end = await asyncio.gather(min_offset(self._instance, queue), max_offset(self._instance, queue))
+            begin, end = await self._ends_of(queue)
             kept += end - begin
         if queues:
             await self.delete_topic(DLQ_PREFIX + group)  # brokers make it again for the next one

@@ -68,12 +68,21 @@ async def dead_groups(call: Call) -> DeadGroups:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadWanted:
-    """A choice of them."""
+class DeadChoice:
+    """Which; what is not given does not matter."""
 
+    message_id: str = ""  # unique or offset id
     key: str = ""
     error: str = ""
     contains: str = ""
+    from_ms: int | None = None  # when they died
+    to_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadWanted(DeadChoice):
+    """A choice of them, the newest `most`."""
+
     most: int = 100
 
 
@@ -96,9 +105,10 @@ class DeadRow:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """Newest first."""
+    """Newest first; `is_complete` is false when there are older ones."""
 
     rows: list[DeadRow]
+    is_complete: bool
 
 
 @family.get("/api/dead-letters/{group}")
@@ -106,20 +116,28 @@ async def dead_letters(call: Call, wanted: DeadWanted) -> DeadLetters:
     """What a group has given up, and why."""
     if not 1 <= wanted.most <= _MOST:
         raise BadInput("most is {most}: 1 to {limit} are shown at once", most=wanted.most, limit=_MOST)
-    found = await call.admin.dead_letters(call.path["group"], _choice(wanted), most=_MOST)
-    return DeadLetters(await _rows(call, list(reversed(found))[: wanted.most]))
+    found = await call.admin.dead_letters(call.path["group"], _choice(wanted), most=wanted.most + 1, newest=True)
+    rows = await _rows(call, list(reversed(found))[: wanted.most])
+    return DeadLetters(rows, is_complete=len(found) <= wanted.most)
 
 
-def _choice(wanted: DeadWanted) -> DeadLetterFilter:
-    text = wanted.contains
+def _choice(wanted: DeadChoice) -> DeadLetterFilter:
     return DeadLetterFilter(
         key=wanted.key or None,
         error=wanted.error or None,
-        where=(lambda message: _has(message, text)) if text else None,
+        message_ids=frozenset({wanted.message_id} - {""}),
+        where=lambda message: _died_then(message, wanted) and _has(message, wanted.contains),
     )
 
 
+def _died_then(message: ReceivedMessage, wanted: DeadChoice) -> bool:
+    at_ms = message.store_timestamp
+    return (wanted.from_ms is None or at_ms >= wanted.from_ms) and (wanted.to_ms is None or at_ms <= wanted.to_ms)
+
+
 def _has(message: ReceivedMessage, text: str) -> bool:
+    if not text:
+        return True
     try:
         return text.encode() in message.body
     except DataError:  # it cannot be unpacked
@@ -173,7 +191,7 @@ class DeadLetterPage:
 async def dead_letter(call: Call) -> DeadLetterPage:
     """One dead letter with its body and the attempts that failed."""
     wanted = DeadLetterFilter(message_ids=frozenset({call.path["message_id"]}))
-    found = await call.admin.dead_letters(call.path["group"], wanted, most=1)
+    found = await call.admin.dead_letters(call.path["group"], wanted, most=1, newest=True)
     if not found:
         raise BadInput(
             "group {group} has no dead letter {message_id}",
@@ -235,20 +253,16 @@ async def purge(call: Call) -> Done:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportWanted:
+class ExportWanted(DeadChoice):
     """As a file."""
 
     format: Literal["csv", "json", "parquet"] = "csv"
-    key: str = ""
-    error: str = ""
-    contains: str = ""
 
 
 @family.get("/api/dead-letters/{group}/export", media=tuple(_MEDIA.values()))
 async def export(call: Call, wanted: ExportWanted) -> Response:
     """Dead letters as a file: a CSV table, or JSON lines or Parquet with bodies."""
-    choice = _choice(DeadWanted(wanted.key, wanted.error, wanted.contains))
-    found = await call.admin.dead_letters(call.path["group"], choice, most=_MOST_EXPORTED)
+    found = await call.admin.dead_letters(call.path["group"], _choice(wanted), most=_MOST_EXPORTED)
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", call.path["group"])
     file, media = f"dead-letters-{name}.{wanted.format}", _MEDIA[wanted.format]
     headers = {"Content-Disposition": f'attachment; filename="{file}"'}

@@ -13,10 +13,14 @@ LARGEST_PAGE: Final = 200
 def page_of(
     rows: Sequence[T], sort: str, keys: Mapping[str, Callable[[T], Any]], page: int, size: int
 ) -> tuple[list[T], int]:
-    """The rows of a page (1 is the first) and how many there are; `-lag` sorts the largest first."""
+    """The rows of a page (1 is the first, what is beyond the last is the last), and how many there are in all.
+
+    `-lag` sorts the largest first.
+    """
     if not 1 <= size <= LARGEST_PAGE:
         raise BadInput("size is {size}: a page has 1 to {limit} rows", size=size, limit=LARGEST_PAGE)
-    begin = (max(page, 1) - 1) * size
+    last = max(-(-len(rows) // size), 1)
+    begin = (min(max(page, 1), last) - 1) * size
     return ordered(rows, sort, keys)[begin : begin + size], len(rows)
 
 

@@ -9,14 +9,38 @@ from skyrocket.console.api.endpoint import Call, Family
 from skyrocket.console.cluster.message_search import MessageFilter, newest
 from skyrocket.console.cluster.trace_times import StageTimes, stage_times
 from skyrocket.errors import DataError
-from skyrocket.format.trace import CallBegan, CallEnded, Recalled, Sent, TraceEvent, TransactionEnded, decode_trace
-from skyrocket.model.words import Phrase, Said, counted, said
+from skyrocket.format.trace import (
+    CallBegan,
+    CallEnded,
+    CallOutcome,
+    Recalled,
+    SendKind,
+    Sent,
+    TraceEvent,
+    TransactionEnded,
+    decode_trace,
+)
+from skyrocket.model.words import Phrase, Said, phrase_of, said, said_of
 from skyrocket.remoting.errors import RemotingError
 
 family = Family("Traces")
 
 _MOST_LOOKED_UP: Final = 16
 _MOST_READ: Final = 500
+_KINDS: Final = {
+    SendKind.NORMAL: said("normal message"),
+    SendKind.HALF: said("half message"),
+    SendKind.TRANSACTION_END: said("end of a transaction"),
+    SendKind.DELAY: said("delayed message"),
+    SendKind.ORDER: said("ordered message"),
+}
+_OUTCOMES: Final = {
+    CallOutcome.SUCCESS: said("succeeded"),
+    CallOutcome.TIME_OUT: said("timed out"),
+    CallOutcome.EXCEPTION: said("raised an exception"),
+    CallOutcome.RETURNED_NULL: said("returned nothing"),
+    CallOutcome.FAILED: said("failed"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +62,7 @@ class Step:
     succeeded: bool | None  # None: not ended, or not told
     host: str
     says: str
+    says_phrase: Phrase  # for who says it in another language
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +147,15 @@ async def _stored(call: Call, events: list[TraceEvent]) -> list[Step]:
         except (NoRoute, BrokerRefused, RemotingError):  # the topic or its broker is gone, and the trace is not
             continue
         for copy in copies:
-            says = f"{copy.topic}, queue {copy.queue_id} at {copy.broker_name}, offset {copy.queue_offset}"
-            found.append(Step("store", message_id, "", copy.store_timestamp, None, True, copy.store_host, says))
+            says = said(
+                "{topic}, queue {queue} at {broker}, offset {offset}",
+                topic=copy.topic,
+                queue=copy.queue_id,
+                broker=copy.broker_name,
+                offset=copy.queue_offset,
+            )
+            began_ms, host = copy.store_timestamp, copy.store_host
+            found.append(Step("store", message_id, "", began_ms, None, True, host, says, says.phrase))
     return found
 
 
@@ -133,19 +165,35 @@ def steps(events: list[TraceEvent]) -> list[Step]:
     found = []
     for event in events:
         if isinstance(event, Sent):
-            says = f"{event.kind.name.lower()}, {counted(event.body_length, 'byte')} to {event.store_host}"
-            found.append(_step("send", event, event.timestamp, event.cost_ms, event.succeeded, says))
+            found.append(_step("send", event, event.timestamp, event.cost_ms, event.succeeded, _of_send(event)))
         elif isinstance(event, CallBegan):
             end = ended.get(event.request_id)
-            says = f"attempt {event.retry_times + 1}" + (f", {end.outcome.name.lower()}" if end is not None else "")
             cost, succeeded = (None, None) if end is None else (end.cost_ms, end.succeeded)
-            found.append(_step("consume", event, event.timestamp, cost, succeeded, says))
+            found.append(_step("consume", event, event.timestamp, cost, succeeded, _of_call(event, end)))
         elif isinstance(event, TransactionEnded):
-            says = f"{event.state}{' after a check' if event.from_check else ''}"
+            says = said("{state} after a check", state=event.state) if event.from_check else event.state
             found.append(_step("transaction", event, event.timestamp, None, event.state != "ROLLBACK_MESSAGE", says))
         elif isinstance(event, Recalled):
             found.append(_step("recall", event, event.timestamp, None, event.succeeded, ""))
     return sorted(found, key=lambda step: step.began_ms or 0)
+
+
+def _of_send(event: Sent) -> Said:
+    size = said_of(event.body_length, "{n:,} byte", "{n:,} bytes")
+    return said(
+        "{kind} of {size} for {topic} to {host}",
+        kind=_KINDS[event.kind],
+        size=size,
+        topic=event.topic,
+        host=event.store_host,
+    )
+
+
+def _of_call(began: CallBegan, end: CallEnded | None) -> Said:
+    number = began.retry_times + 1
+    if end is None:
+        return said("attempt {number}", number=number)
+    return said("attempt {number}, {outcome}", number=number, outcome=_OUTCOMES[end.outcome])
 
 
 def _step(
@@ -156,4 +204,5 @@ def _step(
     succeeded: bool | None,
     says: str,
 ) -> Step:
-    return Step(kind, event.message_id, event.group, began_ms, cost_ms, succeeded, event.client_host, says)
+    host = event.client_host
+    return Step(kind, event.message_id, event.group, began_ms, cost_ms, succeeded, host, says, phrase_of(says))

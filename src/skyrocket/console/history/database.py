@@ -50,6 +50,7 @@ class Database:
         self._path = path
         self._thread = ThreadPoolExecutor(1, "skyrocket-console-database")
         self._connection: sqlite3.Connection
+        self._is_closed = False
 
     async def open(self) -> None:
         """Raises ConfigError when the file cannot be used."""
@@ -99,6 +100,9 @@ class Database:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     async def close(self) -> None:
-        """Everything that was done is in the file then."""
+        """Everything that was done is in the file then; may be called again."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         await self._run(lambda: self._connection.close())
         self._thread.shutdown()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from skyrocket.client.admin.admin import Admin
+from skyrocket.client.core.errors import NotFound
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.console.cluster.decoding import Decoder
 from skyrocket.console.cluster.message_search import MessageFilter, sql_filter
@@ -35,7 +36,7 @@ class TailWanted:
 async def tail(
     admin: Admin, topic: str, wanted: TailWanted, admission: Admission, decoder: Decoder, check: Callable[[], None]
 ) -> AsyncGenerator[bytes, None]:
-    """From now on: `message` events, `skipped` with a number, `trouble` with its cause.
+    """From now on: `message` events, `skipped` with a number, `trouble` with its cause, `begun` when it is over.
 
     `check` raises when whoever asked may not look any more.
     """
@@ -46,18 +47,25 @@ async def tail(
                 wanted.tags, wanted.contains, wanted.property_name, wanted.property_value, sql_filter(wanted.sql)
             )
             offsets = {queue: await admin.max_offset(queue) for queue in await admin.queues(topic)}
+            if not offsets:
+                raise NotFound("no queue of topic {topic} can be read: its permission does not allow it", topic=topic)
         except SkyrocketError as error:
             yield event("trouble", told(error))
             return
-        yield event("begun", {"queues": len(offsets)})
+        begun = event("begun", {"queues": len(offsets)})
+        yield begun
+        is_troubled = False
         while await admission.pause(pause):
             try:
                 check()
                 found, passed = await _round(admin, offsets, chosen)
             except SkyrocketError as error:
                 yield event("trouble", told(error))
-                pause = _LONGEST_PAUSE_SECONDS
+                pause, is_troubled = _LONGEST_PAUSE_SECONDS, True
                 continue
+            if is_troubled:
+                yield begun
+                is_troubled = False
             most = max(1, round(max(wanted.per_second, 1) * pause))
             passed += max(len(found) - most, 0)
             for row in await decoder.rows(found[-most:]):

@@ -3,6 +3,8 @@ import { said, t } from "./words.js";
 
 export const session = { account: null, may_change: false, csrf: "login", name_servers: [], version: "" };
 
+const SILENT = () => t("the console does not answer: it was stopped, or the network is away");
+
 export class Refused extends Error {
   constructor(status, answer) {
     super(said(answer.error, answer.phrase) || `HTTP ${status}`);
@@ -17,12 +19,34 @@ async function ask(method, path, body) {
   try {
     response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin" });
   } catch {
-    throw new Refused(0, { error: t("the console does not answer: it was stopped, or the network is away") });
+    throw new Refused(0, { error: SILENT() });
   }
+  if (!response.ok) throw await refused(response);
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(response.status, answer);
   if (answer.done && answer.phrase) answer.done = said(answer.done, answer.phrase);
   return answer;
+}
+
+// The console was started anew, or another window has logged in or out: this one has to hear of it.
+async function refused(response) {
+  const answer = await response.json().catch(() => ({}));
+  const before = session.csrf;
+  if (response.status === 401 || answer.kind === "CrossSite") await refreshSession().catch(() => null);
+  if (answer.kind !== "CrossSite" || session.csrf === before) return new Refused(response.status, answer);
+  return new Refused(response.status, { error: t("Another window has logged in as {account} meanwhile, and so have you: look again, and try once more.", { account: session.account }) });
+}
+
+// Why a stream does not begin, which browsers do not tell; null where it does.
+export async function refusalOf(address) {
+  const enough = new AbortController();
+  try {
+    const response = await fetch(address, { signal: enough.signal, credentials: "same-origin" });
+    return response.ok ? null : (await refused(response)).message;
+  } catch {
+    return SILENT();
+  } finally {
+    enough.abort();
+  }
 }
 
 export const get = (path) => ask("GET", path);
@@ -41,5 +65,7 @@ export function query(base, values) {
 }
 
 export async function refreshSession() {
+  const before = session.account;
   Object.assign(session, await get("/api/session"));
+  if (session.account !== before) dispatchEvent(new CustomEvent("session"));
 }

@@ -66,7 +66,7 @@ export function ago(ms, now = Date.now()) {
 }
 
 // For <input type=datetime-local>.
-export function localInput(ms) {
+export function localInput(ms, withSeconds = false) {
   const date = new Date(ms);
-  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}T${pad(date.getHours())}:${pad(date.getMinutes())}`;
+  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}T${withSeconds ? clock(ms) : clock(ms).slice(0, 5)}`;
 }

@@ -152,9 +152,6 @@ async function logOut() {
 
 async function again() {
   await refreshSession();
-  drawNav();
-  drawTop();
-  watch();
   show();
 }
 
@@ -192,6 +189,7 @@ await tokenOfAddress();
 drawNav();
 drawTop();
 addEventListener("page", drawNav);
+addEventListener("session", () => { drawNav(); drawTop(); watch(); });
 watch();
 if (!maySee()) logIn(t("This console shows nothing to those who have not logged in."));
 keyboard();

@@ -53,6 +53,7 @@ export function table(columns, rows, { sort = "", onSort = null, nothing = null 
 
 export function pager(page, size, total, go) {
   const last = Math.max(1, Math.ceil(total / size));
+  page = Math.min(Math.max(page, 1), last); // as the endpoint does
   if (last === 1) return h("div", { class: "pager" }, h("span", null, counted(total, "{n} row", "{n} rows", count(total))));
   return h("div", { class: "pager" },
     h("span", null, t("{from}–{to} of {n}", { from: count((page - 1) * size + 1), to: count(Math.min(page * size, total)), n: count(total) })),

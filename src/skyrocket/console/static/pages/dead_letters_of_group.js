@@ -5,7 +5,7 @@ import { count, moment } from "../format.js";
 import { badge, callout, confirmByName, dialog, empty, field, head, table, trouble as shownTrouble, valuesOf } from "../parts.js";
 import { go, show as reload, withQuery } from "../router.js";
 import { t } from "../words.js";
-import { bodyCard, editable, factsCard, propertiesCard } from "./message.js";
+import { bodyCard, editable, factsCard, propertiesCard, shortened } from "./message.js";
 import { send } from "./topic.js";
 
 export async function show(root, context) {
@@ -20,20 +20,24 @@ export async function show(root, context) {
 export async function letters(root, group, wanted) {
   const base = path("dead-letters", group);
   const chosen = new Set();
+  const ms = (text) => (text ? new Date(text).getTime() : null);
+  const asked = { message_id: wanted.message_id, key: wanted.key, error: wanted.error, contains: wanted.contains, from_ms: ms(wanted.from), to_ms: ms(wanted.to) };
   const again = h("button", { class: "primary", id: "resend", disabled: true, onclick: () => resend(group, [...chosen]) }, t("Send again"));
   const data = h("div", { class: "card flush" }, h("div", { class: "skeleton" }));
   const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); go(withQuery(valuesOf(form))); } },
+    field({ name: "message_id", label: t("Message id"), value: wanted.message_id || "" }),
     field({ name: "key", label: t("Key"), value: wanted.key || "" }),
     field({ name: "error", label: t("Type of error contains"), value: wanted.error || "" }),
     field({ name: "contains", label: t("Body contains"), value: wanted.contains || "" }),
+    field({ name: "from", label: t("Died since"), type: "datetime-local", value: wanted.from || "" }),
+    field({ name: "to", label: t("Until"), type: "datetime-local", value: wanted.to || "" }),
     h("button", null, t("Search")), h("span", { class: "grow" }),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "csv", key: wanted.key, error: wanted.error, contains: wanted.contains }) }, "CSV"),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "json", key: wanted.key, error: wanted.error, contains: wanted.contains }) }, "JSON"),
-    h("a", { class: "button", href: query(`${base}/export`, { format: "parquet", key: wanted.key, error: wanted.error, contains: wanted.contains }) }, "Parquet"), again);
+    [["csv", "CSV"], ["json", "JSON"], ["parquet", "Parquet"]].map(([format, text]) => h("a", { class: "button", href: query(`${base}/export`, { format, ...asked }) }, text)), again);
   root.append(form, data);
-  const answer = await get(query(base, { key: wanted.key, error: wanted.error, contains: wanted.contains, most: 200 }));
+  const answer = await get(query(base, { ...asked, most: 200 }));
+  // By the offset id: one that was sent again and has died again has its unique id for a second time.
   const choose = (row, is) => {
-    is ? chosen.add(row.message_id) : chosen.delete(row.message_id);
+    is ? chosen.add(row.offset_message_id) : chosen.delete(row.offset_message_id);
     again.disabled = !chosen.size || !session.may_change;
     fill(again, chosen.size ? t("Send {n} again", { n: chosen.size }) : t("Send again"));
   };
@@ -48,7 +52,8 @@ export async function letters(root, group, wanted) {
     { name: t("Keys"), kind: "mono roomy", of: (row) => row.keys.join(" ") },
     { name: t("Cause"), of: (row) => (row.error ? [badge(row.error, "bad"), " ", row.error_message] : h("span", { class: "faint" }, t("not told"))) },
     { name: t("Body"), kind: "preview", of: (row) => row.preview },
-  ], answer.rows, { nothing: empty(t("No dead letters")) }));
+  ], answer.rows, { nothing: empty(t("No dead letters")) }),
+  !answer.is_complete && h("div", { class: "faint", id: "older", style: { padding: "8px 14px" } }, t("These are the newest {n}. For older ones say until when, or take a file.", { n: count(answer.rows.length) })));
 }
 
 function resend(group, ids) {
@@ -85,7 +90,7 @@ async function look(group, row) {
   const place = h("div", { class: "stack" }, h("div", { class: "skeleton" }));
   dialog({ title: row.message_id, body: place, wide: true });
   try {
-    const page = await get(`${path("dead-letters", group)}/messages/${encodeURIComponent(row.message_id)}`);
+    const page = await get(`${path("dead-letters", group)}/messages/${encodeURIComponent(row.offset_message_id)}`);
     fill(place,
       row.error && callout(`${row.error}: ${row.error_message} · ${row.host}`, "bad"),
       page.traceback && h("details", null, h("summary", null, t("Traceback")), h("pre", { class: "body" }, page.traceback)),
@@ -96,7 +101,7 @@ async function look(group, row) {
         { name: t("Error"), of: (attempt) => attempt.error },
       ], page.attempts)),
       bodyCard(page.message, page.decoded),
-      h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, editable(page.message)) }, t("Edit and send"))),
+      h("div", { class: "bar" }, h("button", { disabled: !session.may_change, onclick: () => send(row.topic, editable(page.message)), ...shortened(page.message) }, t("Edit and send"))),
       factsCard(page.message), propertiesCard(page.message));
   } catch (error) {
     fill(place, shownTrouble(error));

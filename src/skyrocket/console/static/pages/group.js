@@ -51,13 +51,20 @@ export function show(root, context) {
       figure(t("Lag"), compact(answer.row.lag), { unit: t("messages"), says: answer.row.out_per_second && answer.row.lag ? t("gone in about {time} at this rate, if nothing new came", { time: duration((answer.row.lag / answer.row.out_per_second) * 1000) }) : "" }),
       figure(t("Time lag"), duration(answer.row.late_ms)),
       figure(t("Out"), rate(answer.row.out_per_second), { unit: t("msg/s") }),
-      figure(t("Clients"), count(answer.row.clients), { says: [t(answer.row.mode), answer.consume_type === "CONSUME_ACTIVELY" ? t("pull") : ""].filter(Boolean).join(", ") }),
+      figure(t("Clients"), count(answer.row.clients), { says: [t(answer.row.mode), answer.consume_type === "CONSUME_ACTIVELY" ? t("pull") : "", FROM[answer.consume_from] ? t(FROM[answer.consume_from]) : ""].filter(Boolean).join(", ") }),
       figure(t("Dead letters"), count(answer.row.dead_letters), { href: `${here}?tab=dead-letters` }));
     if (tab === "") fill(table_, queues(answer, name, locked));
     if (tab === "subscriptions") fill(table_, subscriptions(answer, name, locked));
     if (tab === "config") fill(body, config(answer, name, locked));
   }, (text) => fill(trouble, callout(text, "bad"))));
 }
+
+// Where a member begins that finds no offset of its group.
+const FROM = {
+  CONSUME_FROM_LAST_OFFSET: "new ones from the end",
+  CONSUME_FROM_FIRST_OFFSET: "new ones from the beginning",
+  CONSUME_FROM_TIMESTAMP: "new ones from a time",
+};
 
 const topicsOf = (page) => [...new Set([...page.row.topics, ...page.queues.map((queue) => queue.topic)])];
 

@@ -5,8 +5,10 @@ import { bytes, count, moment } from "../format.js";
 import { badge, callout, dialog, empty, facts, field, head, notice, table } from "../parts.js";
 import { go } from "../router.js";
 import { t } from "../words.js";
-import { jsonTree } from "./json_tree.js";
+import { jsonTree, parsedTree } from "./json_tree.js";
 import { send } from "./topic.js";
+
+const SHOWN_BYTES = 1048576; // of a body: the console sends no more
 
 const TRACKS = { CONSUMED: "good", CONSUMED_BUT_FILTERED: "note", NOT_CONSUME_YET: "warn", NOT_ONLINE: "bad", UNKNOWN: "" };
 
@@ -18,19 +20,25 @@ export async function show(root, context) {
   const message = page.message;
   data.className = "";
   const locked = { disabled: !session.may_change, title: session.may_change ? "" : t("Log in to change things") };
+  const cut = shortened(message);
   fill(data,
     h("div", { class: "bar" },
       h("button", { onclick: () => neighbour(message, -1) }, t("← Before")),
       h("button", { onclick: () => neighbour(message, 1) }, t("After →")),
       h("a", { class: "button", href: `/traces?id=${encodeURIComponent(message.message_id)}` }, t("Trace")),
       h("span", { class: "grow" }),
-      h("button", { onclick: () => copy(curl(message)) }, t("Copy as curl")),
-      h("button", { onclick: () => copy(python(message)) }, t("Copy as Python")),
+      h("button", { onclick: () => copy(curl(message)), ...cut }, t("Copy as curl")),
+      h("button", { onclick: () => copy(python(message)), ...cut }, t("Copy as Python")),
       h("button", { id: "again", onclick: () => again(message), ...locked }, t("Send again")),
-      h("button", { onclick: () => send(message.topic, editable(message)), ...locked }, t("Edit and send"))),
+      h("button", { id: "edit", onclick: () => send(message.topic, editable(message)), ...locked, ...cut }, t("Edit and send"))),
     h("div", { class: "halves" },
       h("div", { class: "stack" }, bodyCard(message, page.decoded), tracksCard(page, message, locked)),
       h("div", { class: "stack" }, factsCard(message), propertiesCard(message))));
+}
+
+// Half a body is nothing to send: what a button for it has instead.
+export function shortened(message) {
+  return message.body_bytes > SHOWN_BYTES ? { disabled: true, title: t("Only the first mebibyte of its body is here. To send all of it: Send again.") } : {};
 }
 
 function bytesOf(message) {
@@ -39,7 +47,8 @@ function bytesOf(message) {
 
 export function text(message) {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytesOf(message));
+    // A body that is cut may end within a letter.
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytesOf(message), { stream: message.body_bytes > SHOWN_BYTES });
   } catch {
     return null;
   }
@@ -63,11 +72,10 @@ export function editable(message) {
 // `decoded` is what the topic's schema says of the body, where one is known.
 export function bodyCard(message, decoded) {
   const plain = text(message);
-  let value;
-  try { value = plain === null ? undefined : JSON.parse(plain); } catch { value = undefined; }
+  const value = plain === null ? null : parsedTree(plain);
   const views = {};
   if (decoded && !decoded.trouble) views[decoded.format] = () => h("pre", { class: "body json", id: "decoded" }, jsonTree(decoded.value));
-  if (value !== undefined && value !== null && typeof value === "object" && !views.JSON) views.JSON = () => h("pre", { class: "body json" }, jsonTree(value));
+  if (value !== null && !views.JSON) views.JSON = () => h("pre", { class: "body json" }, jsonTree(value));
   if (plain !== null) views[t("Text")] = () => h("pre", { class: "body" }, plain);
   views[t("Bytes")] = () => h("pre", { class: "body" }, hex(bytesOf(message)));
   views.Base64 = () => h("pre", { class: "body" }, message.body);
@@ -79,7 +87,7 @@ export function bodyCard(message, decoded) {
   };
   choose(Object.keys(views)[0]);
   return h("div", { class: "card" }, h("h2", null, t("Body")), message.trouble && callout(message.trouble, "bad"), decoded && decoded.trouble && callout(`${t("Not decoded")}${decoded.schema ? ` (${decoded.schema})` : ""}: ${decoded.trouble}`, "warn"), buttons, shown,
-    message.body_bytes > 1048576 && callout(t("Only the first mebibyte is shown."), "warn"));
+    message.body_bytes > SHOWN_BYTES && callout(t("Only the first mebibyte is shown."), "warn"));
 }
 
 function hex(data) {
@@ -105,7 +113,9 @@ export function factsCard(message) {
     [t("Position in the log"), count(message.physical_offset)],
     [t("Size in the log"), bytes(message.size)],
     [t("Deliveries before"), count(message.reconsume_times)],
+    [t("Checksum of the body"), String(message.body_crc)],
     [t("Flags"), `${message.flag} / ${message.sys_flag}`],
+    [t("Prepared at offset"), message.prepared_transaction_offset ? count(message.prepared_transaction_offset) : ""],
   ]));
 }
 
@@ -161,14 +171,14 @@ async function deliver(message, group) {
 const quoted = (value) => `'${value.replaceAll("'", "'\\''")}'`;
 
 function curl(message) {
-  const body = { body_base64: message.body, tags: message.tags || "", keys: message.keys.join(" ") };
+  const body = { body_base64: message.body, tags: message.tags || "", keys: message.keys.join(" "), sharding_key: message.sharding_key, properties: message.own_properties };
   return `curl -X POST ${location.origin}${path("topics", message.topic)}/messages -H 'Content-Type: application/json' -H "X-Skyrocket-Csrf: $CSRF" -b "$COOKIE" -d ${quoted(JSON.stringify(body))}`;
 }
 
 function python(message) {
   const plain = text(message);
   const body = plain === null ? `base64.b64decode(${JSON.stringify(message.body)})` : `${JSON.stringify(plain)}.encode()`;
-  return `from skyrocket import Message, Producer\n\nasync with Producer("tools", ${JSON.stringify(session.name_servers.join(";"))}) as producer:\n    await producer.send(Message(${JSON.stringify(message.topic)}, ${body}, tags=${message.tags ? JSON.stringify(message.tags) : "None"}, keys=${JSON.stringify(message.keys)}))\n`;
+  return `from skyrocket import Message, Producer\n\nasync with Producer("tools", ${JSON.stringify(session.name_servers.join(";"))}) as producer:\n    await producer.send(Message(${JSON.stringify(message.topic)}, ${body}, tags=${message.tags ? JSON.stringify(message.tags) : "None"}, keys=${JSON.stringify(message.keys)}, properties=${JSON.stringify(message.own_properties)}${message.sharding_key ? `, sharding_key=${JSON.stringify(message.sharding_key)}` : ""}))\n`;
 }
 
 async function copy(value) {

@@ -26,7 +26,7 @@ export function parsed(text, say) {
 
 function moment(value) {
   const ago = /^(\d+)([smhd])$/.exec(value);
-  return ago ? localInput(Date.now() - Number(ago[1]) * UNITS[ago[2]]) : value;
+  return ago ? localInput(Date.now() - Number(ago[1]) * UNITS[ago[2]], ago[2] === "s") : value;
 }
 
 // broker-a/3

@@ -1,5 +1,5 @@
 // A topic as it is written to.
-import { path, query } from "../api.js";
+import { path, query, refusalOf } from "../api.js";
 import { fill, h } from "../dom.js";
 import { clock, count } from "../format.js";
 import { troubleOf } from "../live.js";
@@ -8,6 +8,7 @@ import { go, withQuery } from "../router.js";
 import { t } from "../words.js";
 
 const MOST = 500;
+const AGAIN_MS = 5000;
 const COLUMNS = ["time", "place", "tags", "keys", "body"];
 
 export function show(root, context) {
@@ -24,6 +25,8 @@ export function show(root, context) {
   let shown = 0;
   let skipped = 0;
   let source = null;
+  let opening = 0;
+  let cutAt = 0; // since then nothing is followed
 
   const pause = h("button", { id: "pause", onclick: () => { paused = !paused; if (!paused) again(); draw(); } });
   const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); go(withQuery(valuesOf(form))); } },
@@ -44,8 +47,9 @@ export function show(root, context) {
   function draw() {
     nothing.hidden = rows.childElementCount > 0;
     fill(pause, paused ? t("Go on") : t("Pause"));
-    state.className = `badge ${source && source.readyState === EventSource.OPEN ? (paused ? "warn" : "good") : ""}`;
-    fill(state, h("i", { class: "dot" }), paused ? t("paused") : t("live"), ` · ${count(shown)}`, skipped ? ` (${t("{n} not shown", { n: count(skipped) })})` : "");
+    const isOpen = source !== null && source.readyState === EventSource.OPEN;
+    state.className = `badge ${isOpen ? (paused ? "warn" : "good") : ""}`;
+    fill(state, h("i", { class: "dot" }), paused ? t("paused") : isOpen ? t("live") : t("not connected"), ` · ${count(shown)}`, skipped ? ` (${t("{n} not shown", { n: count(skipped) })})` : "");
   }
 
   // What has come so far, with the columns that are wanted now.
@@ -65,11 +69,16 @@ export function show(root, context) {
     return h("tr", null, COLUMNS.filter((name) => !hidden.has(name)).map((name) => cells[name]));
   }
 
+  const address = query(`${path("topics", topic)}/tail`, { tags: wanted.tags, sql: wanted.sql, contains: wanted.contains, property_name: wanted.property_name, property_value: wanted.property_value, per_second: wanted.per_second });
   const open = () => {
     if (source || document.hidden) return;
-    source = new EventSource(query(`${path("topics", topic)}/tail`, { tags: wanted.tags, sql: wanted.sql, contains: wanted.contains, property_name: wanted.property_name, property_value: wanted.property_value, per_second: wanted.per_second }));
-    source.addEventListener("begun", () => { fill(trouble); draw(); });
-    source.addEventListener("message", (event) => {
+    const opened = source = new EventSource(address);
+    opened.addEventListener("begun", () => {
+      fill(trouble, cutAt > 0 && callout(t("Nothing was followed from {from} to {to}: what was sent meanwhile is among the messages of the topic.", { from: clock(cutAt), to: clock(Date.now()) }), "warn"));
+      cutAt = 0;
+      draw();
+    });
+    opened.addEventListener("message", (event) => {
       if (!event.data) return;
       const row = JSON.parse(event.data);
       kept.push(row);
@@ -81,14 +90,25 @@ export function show(root, context) {
       }
       draw();
     });
-    source.addEventListener("skipped", (event) => { skipped += JSON.parse(event.data).messages; draw(); });
-    source.addEventListener("trouble", (event) => fill(trouble, callout(troubleOf(event), "bad")));
-    source.onerror = draw;
+    opened.addEventListener("skipped", (event) => { skipped += JSON.parse(event.data).messages; draw(); });
+    opened.addEventListener("trouble", (event) => fill(trouble, callout(troubleOf(event), "bad")));
+    opened.onerror = () => {
+      cut();
+      if (opened.readyState === EventSource.CLOSED) refused(opened);
+    };
   };
-  const close = () => { if (source) source.close(); source = null; draw(); };
+  const cut = () => { cutAt = cutAt || Date.now(); draw(); };
+  // Browsers do not open again what was refused, nor do they say why.
+  const refused = async (closed) => {
+    const why = await refusalOf(address);
+    if (source !== closed) return;
+    if (why) fill(trouble, callout(why, "bad"));
+    opening = setTimeout(() => { close(); open(); }, AGAIN_MS);
+  };
+  const close = () => { clearTimeout(opening); if (source) source.close(); source = null; cut(); };
   const look = () => (document.hidden ? close() : open());
   document.addEventListener("visibilitychange", look);
-  context.onLeave(() => { document.removeEventListener("visibilitychange", look); if (source) source.close(); });
+  context.onLeave(() => { document.removeEventListener("visibilitychange", look); close(); });
   open();
   draw();
 }

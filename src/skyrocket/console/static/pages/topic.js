@@ -51,7 +51,7 @@ export function show(root, context) {
     for (const row of found.rows) spans[`${row.broker} ${row.queue}`] = row.oldest_ms;
     drawQueues();
   }).catch((error) => fill(trouble, shownTrouble(error)));
-  if (tab === "statistics") statistics(body, name);
+  if (tab === "statistics") statistics(body, name).catch((error) => body.append(shownTrouble(error)));
   if (["producers", "route", "rights"].includes(tab)) import("./topic_places.js").then(({ TABS }) => TABS[tab](body, name)).catch((error) => fill(body, shownTrouble(error)));
   context.onLeave(follow(path("topics", name), (answer) => {
     fill(trouble);

@@ -68,7 +68,7 @@ function waterfall(steps) {
   const at = (ms) => `${((ms - from) / (to - from)) * 100}%`;
   return h("div", { class: "card" }, h("h2", null, `${moment(from, true)} + ${duration(to - from)}`), h("div", { class: "waterfall" }, steps.map((step) => h("div", { class: "lane" },
     h("div", null, badge(t(step.kind), step.kind === "send" ? "accent" : ""), " ", step.group || step.host),
-    h("div", { class: "track" }, h("div", { class: `span ${step.succeeded === false ? "bad" : step.kind === "consume" ? "good" : ""}`, style: { left: `min(${at(step.began_ms)}, calc(100% - 4px))`, width: at(from + (step.cost_ms || 0)) }, title: step.says }))))));
+    h("div", { class: "track" }, h("div", { class: `span ${step.succeeded === false ? "bad" : step.kind === "consume" ? "good" : ""}`, style: { left: `min(${at(step.began_ms)}, calc(100% - 4px))`, width: at(from + (step.cost_ms || 0)) }, title: said(step.says, step.says_phrase) }))))));
 }
 
 function list(steps) {
@@ -79,6 +79,6 @@ function list(steps) {
     { name: t("Took"), kind: "number", of: (step) => duration(step.cost_ms) },
     { name: t("Outcome"), of: (step) => (step.succeeded === null ? badge(t("not ended")) : step.succeeded ? badge(t("well"), "good") : badge(t("failed"), "bad")) },
     { name: t("Client"), kind: "mono", of: (step) => step.host },
-    { name: "", kind: "soft", of: (step) => step.says },
+    { name: "", kind: "soft", of: (step) => said(step.says, step.says_phrase) },
   ], steps));
 }
