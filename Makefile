@@ -38,7 +38,7 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@$(INSTALL) -e '.[dev]'
 	@touch $@
 
-run: $(SERVER) ## start name server, broker and console in one process (9876, 10911, 8082), store in var/store
+run: $(SERVER) ## start name server, broker and console in one process (9876, 10911, 8082), store in var/store (ARGS="--namesrv-port 9877": options of it)
 	@$(BIN)/skyrocket standalone --store $${STORE:-var/store} $(ARGS)
 
 demo: $(STAMP) ## a server, orders, and their revenue per minute on Spark, all at once

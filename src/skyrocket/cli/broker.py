@@ -25,6 +25,7 @@ from skyrocket.cli.program.options import (
     broker_options,
 )
 from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
+from skyrocket.config.home import in_home
 from skyrocket.config.rocketmq_keys import BROKER_KEYS
 from skyrocket.config.sections import BrokerConfig, StoreConfig, TlsConfig
 from skyrocket.config.sources import parse_properties, read_conf, with_tls_file
@@ -108,7 +109,7 @@ def broker_sections(
 
 def _changed_at_run_time(pairs: Mapping[str, str], conf: Path | None) -> dict[str, str]:
     """What operators changed while the broker ran, unless that is kept in the .conf file itself."""
-    root = Path(pairs.get("storePathRootDir", BrokerConfig().store_root)).expanduser()
+    root = in_home(pairs.get("storePathRootDir", BrokerConfig().store_root))
     kept = Path(pairs.get("brokerConfigPath") or root / "config" / "broker.properties").expanduser()
     is_read_already = conf is not None and kept == conf.absolute()
     return read_conf(kept) if kept.exists() and not is_read_already else {}
@@ -116,7 +117,7 @@ def _changed_at_run_time(pairs: Mapping[str, str], conf: Path | None) -> dict[st
 
 def _check_log_path(pairs: Mapping[str, str]) -> None:
     """RocketMQ can keep the log apart from the rest; whoever does must not find an empty broker here."""
-    root = Path(pairs.get("storePathRootDir", BrokerConfig().store_root)).expanduser()
+    root = in_home(pairs.get("storePathRootDir", BrokerConfig().store_root))
     log = pairs.get("storePathCommitLog")
     if log is not None and Path(log).expanduser() != root / "commitlog":
         raise ConfigError(f"storePathCommitLog={log} is not served: the log must be {root / 'commitlog'}")

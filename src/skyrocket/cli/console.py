@@ -9,6 +9,7 @@ import typer
 from skyrocket.cli.program.cluster import client_command
 from skyrocket.cli.program.lifetime import stop_on_signals, until_stopped
 from skyrocket.cli.program.options import panel
+from skyrocket.config.home import in_home
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.event_loop import run
 
@@ -106,7 +107,7 @@ def console(
         settings,
         host,
         port,
-        data.expanduser(),
+        in_home(data),
         token=token,
         anonymous_may_read=not private,
         certificate=cert,

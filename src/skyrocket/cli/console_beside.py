@@ -7,13 +7,13 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from skyrocket.cli.console import require_console
 from skyrocket.cli.program.settings import Sections
+from skyrocket.config.home import in_home
 from skyrocket.config.sections import BrokerConfig, TlsConfig
 from skyrocket.errors import ConfigError
 from skyrocket.remoting.listening import CannotListen, why_not_listening
@@ -100,5 +100,5 @@ def _settings(wanted: Pages, name_servers: str, sections: Sections) -> Any:
         name_servers, instance_name="console", credentials=credentials, tls=client_tls(sections[TlsConfig])
     )
     port = DEFAULT_PORT if wanted.port is None else wanted.port
-    data = Path(config.store_root).expanduser() / "config" / "console.db"
+    data = in_home(config.store_root) / "config" / "console.db"
     return ConsoleSettings(client, wanted.host, port, data, schemas=wanted.schemas)

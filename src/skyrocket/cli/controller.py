@@ -11,6 +11,7 @@ from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, unti
 from skyrocket.cli.program.options import ConfOption, LogOption, PrintOption, VerboseOption
 from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
 from skyrocket.clock import Clock
+from skyrocket.config.home import in_home
 from skyrocket.config.rocketmq_keys import CONTROLLER_KEYS
 from skyrocket.config.sections import ControllerConfig, TlsConfig
 from skyrocket.config.sections.controller import DEFAULT_CONTROLLER_PORT
@@ -94,7 +95,7 @@ def with_own_peer(sections: Sections) -> Sections:
 def build_controller(config: ControllerConfig, tls: TlsConfig | None = None, clock: Clock | None = None) -> Controller:
     """A controller with its engine, on the real disk; raises ConfigError."""
     disk = DiskWithDirectories()
-    settings_file = ConfigFile(disk, str(Path(config.config_store_path).expanduser()), bytes, bytes)
+    settings_file = ConfigFile(disk, str(in_home(config.config_store_path)), bytes, bytes)
     return Controller(config, engine_of(config, disk), settings_file, tls, clock)
 
 

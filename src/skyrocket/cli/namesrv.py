@@ -11,6 +11,7 @@ from skyrocket.cli.program.disk import DiskWithDirectories
 from skyrocket.cli.program.lifetime import failures_shown, stop_on_signals, until_stopped
 from skyrocket.cli.program.options import ConfOption, LogOption, PrintOption, VerboseOption
 from skyrocket.cli.program.settings import Sections, read_pairs, sections_from
+from skyrocket.config.home import in_home
 from skyrocket.config.rocketmq_keys import CONTROLLER_KEYS, NAME_SERVER_KEYS
 from skyrocket.config.sections import ControllerConfig, NameServerConfig, TlsConfig
 from skyrocket.config.sources import with_tls_file
@@ -91,11 +92,11 @@ def name_server(
     disk = DiskWithDirectories()
     kv_file = ConfigFile(
         disk,
-        str(Path(config.kv_config_path).expanduser()),
+        str(in_home(config.kv_config_path)),
         lambda data: KV_CONFIG.decode(data).namespaces,
         lambda namespaces: KV_CONFIG.encode(KvConfig(namespaces)),
     )
-    settings_file = ConfigFile(disk, str(Path(config.config_store_path).expanduser()), bytes, bytes)
+    settings_file = ConfigFile(disk, str(in_home(config.config_store_path)), bytes, bytes)
     return NameServer(config, kv_file, settings_file, tls, controller=controller)
 
 

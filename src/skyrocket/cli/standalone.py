@@ -30,6 +30,7 @@ from skyrocket.cli.program.options import (
     broker_options,
 )
 from skyrocket.cli.program.settings import Sections
+from skyrocket.config.home import in_home
 from skyrocket.config.sections import BrokerConfig, ControllerConfig, MetricsExporter, NameServerConfig, TlsConfig
 from skyrocket.controller.controller import Controller
 from skyrocket.remoting.addresses import Address
@@ -110,7 +111,7 @@ def standalone(
 
 def _name_server_config(config: BrokerConfig, port: int, bind_address: str) -> NameServerConfig:
     """Its files lie with the broker's: two on one machine share nothing, and who moves the store moves all."""
-    folder = Path(config.store_root).expanduser() / "config" / "namesrv"
+    folder = in_home(config.store_root) / "config" / "namesrv"
     return NameServerConfig(
         listen_port=port,
         bind_address=bind_address,
@@ -121,7 +122,7 @@ def _name_server_config(config: BrokerConfig, port: int, bind_address: str) -> N
 
 def _controller(config: BrokerConfig, names: NameServerConfig, tls: TlsConfig) -> Controller:
     """Its decisions lie with the stores that they are about, in one file."""
-    folder = Path(config.store_root).expanduser() / "config" / "controller"
+    folder = in_home(config.store_root) / "config" / "controller"
     port = names.listen_port and names.listen_port + _CONTROLLER_DISTANCE
     # Its brokers are here, and go where it says that it is: not to an address that may lead out of a container.
     own = Address(_local_host(names.bind_address), port)

@@ -1,7 +1,6 @@
 """The engine that an operator has chosen. Libraries of engines are loaded when theirs is wanted: they are extras."""
 
-from pathlib import Path
-
+from skyrocket.config.home import in_home
 from skyrocket.config.sections import ControllerConfig
 from skyrocket.controller.engines.engine import Engine
 from skyrocket.controller.engines.file import FileDisk, FileEngine
@@ -15,7 +14,7 @@ def engine_of(config: ControllerConfig, disk: FileDisk) -> Engine:
     place = parse_place(config.store)
     if place.kind == FILE:
         _check_alone(config)
-        return FileEngine(disk, str(Path(place.path).expanduser()))
+        return FileEngine(disk, str(in_home(place.path)))
     try:
         return _etcd(place, config) if place.kind == ETCD else _zookeeper(place, config)
     except ModuleNotFoundError as error:

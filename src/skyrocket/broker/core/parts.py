@@ -39,6 +39,7 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.broker.state.topic_file import TopicFile
 from skyrocket.broker.state.topics import QueueLimit, TopicTable
 from skyrocket.clock import Clock, ServiceClock, SteadyClock, wall_clock
+from skyrocket.config.home import in_home
 from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig, TlsConfig
 from skyrocket.errors import ConfigError
 from skyrocket.fastjson import Dialect
@@ -239,7 +240,7 @@ def _store_and_tables(
     open_files = max(min(store_config.max_open_queue_files, descriptor_limit() // 4), 8)
     # The event loop dispatches itself, so that a turn's messages are readable when the turn is over.
     store = MessageStore(
-        Path(config.store_root).expanduser(),
+        in_home(config.store_root),
         replace(store_config, dispatch_thread=False, max_open_queue_files=open_files),
         store_host=identity.store_host,
         clock=clock,
@@ -308,5 +309,5 @@ def _live_settings(
     """What was found out stands in place of what was left open."""
     address, root = identity.address, store.paths.root
     known = replace(config, listen_port=address.port, broker_ip=address.host, store_root=root)
-    path = Path(config.config_path or f"{store.paths.config}/broker.properties").expanduser().resolve()
+    path = in_home(config.config_path or f"{store.paths.config}/broker.properties").resolve()
     return LiveSettings(known, store_config, ConfigFile(Disk(), str(path), bytes, bytes), clock)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 from dataclasses import replace
-from pathlib import Path
 from typing import Final, NoReturn, Self, TypeVar
 
 from skyrocket.broker.broker import Broker
@@ -20,6 +19,7 @@ from skyrocket.broker.replication.switch_slave import SwitchSlave
 from skyrocket.broker.state.epochs import Epochs
 from skyrocket.broker.state.switching import RoleWord, Switching
 from skyrocket.clock import Clock, ServiceClock
+from skyrocket.config.home import in_home
 from skyrocket.config.sections import BrokerConfig, BrokerRole, StoreConfig, TlsConfig
 from skyrocket.errors import ConfigError, SkyrocketError
 from skyrocket.remoting.addresses import Address, AddressList
@@ -58,7 +58,7 @@ class FailoverBroker:
             raise ConfigError(
                 "enableControllerMode=true needs controllerAddr, as host:9878;other:9878: where the controllers are"
             )
-        root = Path(config.store_root).expanduser()
+        root = in_home(config.store_root)
         port = config.listen_port or free_port(config.bind_address)  # the same for all lives
         self._config = replace(config, listen_port=port, acting_master=False)
         self._store_config = store_config

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from skyrocket.config.home import in_home
 from skyrocket.config.sections import BrokerConfig
 from skyrocket.errors import ConfigError
 from skyrocket.format import store_names as names
@@ -67,7 +68,7 @@ def plan_brokers(
     """
     if failover and replicas == 1:
         raise ConfigError("--failover needs replicas that can take over: add --replicas 3")
-    root = Path(config.store_root).expanduser()
+    root = in_home(config.store_root)
     processes = count * replicas
     _check_layout(root, count, replicas)
     if not failover:
@@ -101,7 +102,7 @@ def _plan(
     config: BrokerConfig, number: int, broker_id: int, distance: int, shared: Sequence[str], *, failover: bool
 ) -> BrokerPlan:
     folder = f"{_FOLDER}{number}-s{broker_id}" if broker_id else f"{_FOLDER}{number}"
-    store = Path(config.store_root).expanduser() / folder
+    store = in_home(config.store_root) / folder
     name = broker_name(config.broker_name, number)
     port = config.listen_port and config.listen_port + distance
     own = ["--set", f"brokerName={name}", "--listen-port", str(port), "--store", str(store)]
