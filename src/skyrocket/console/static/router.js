@@ -48,11 +48,6 @@ function found() {
   return null;
 }
 
-// What somebody typed need not be encoded well: a name then, though of nothing.
-function decoded(text) {
-  try { return decodeURIComponent(text); } catch { return text; }
-}
-
 // Fetch the script of the page that will be shown, while something else is waited for; `show` tells what goes wrong.
 export function prepare() {
   found()?.load().catch(() => null);
