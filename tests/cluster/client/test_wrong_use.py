@@ -80,7 +80,7 @@ async def test_a_topic_that_may_not_be_written(tmp_path: Path) -> None:
 
 
 async def test_a_topic_with_more_queues_than_a_client_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skyrocket.client.admin.topic_admin._MOST_QUEUES", 1_000_000)  # a tool of somebody else's
+    monkeypatch.setattr("skyrocket.client.admin.topic_admin.MOST_QUEUES", 1_000_000)  # a tool of somebody else's
     wide = BrokerConfig(max_topic_queues=1_000_000)
     async with (
         cluster(tmp_path, config=wide) as given,

@@ -9,7 +9,6 @@ from skyrocket.client.admin.admin import Admin
 from skyrocket.client.admin.offset_admin import QueueLag
 from skyrocket.client.admin.places import BrokerPlace, all_places
 from skyrocket.client.core.errors import BrokerRefused
-from skyrocket.client.core.names import unwrap
 from skyrocket.client.doctor.facts import BrokerFacts, ClusterFacts, GroupFacts, NameServerFacts
 from skyrocket.client.doctor.namespaces import shown_info, shown_members, shown_queue
 from skyrocket.clock import Clock, SystemClock
@@ -150,10 +149,8 @@ class Gatherer:
         found: dict[str, dict[BrokerPlace, SubscriptionGroup]] = {}
         for place in places:
             for table in (await self._or(self._admin.group_table(broker=place.address), {})).values():
-                for full, config in table.items():
-                    name = unwrap(self._namespace, full)
-                    is_ours = not self._namespace or name != full
-                    if is_ours and self._scope.group in (None, name) and not is_system_group(name):
+                for name, config in table.items():
+                    if self._scope.group in (None, name) and not is_system_group(name):
                         found.setdefault(name, {})[place] = config
         return found
 

@@ -134,7 +134,12 @@ async def trace(call: Call, wanted: TraceWanted) -> Trace:
         why = _no_topic(wanted.trace_topic)
         return Trace([], why, why.phrase)
     stored = await _stored(call, events)
-    return Trace(sorted([*steps(events), *stored], key=lambda step: step.began_ms or 0), "")
+    return Trace(sorted([*steps(events), *stored], key=_order), "")
+
+
+def _order(step: Step) -> tuple[int, bool]:
+    """By time; what is consumed in the millisecond in which it was stored was stored first."""
+    return step.began_ms or 0, step.kind == "consume"
 
 
 async def _stored(call: Call, events: list[TraceEvent]) -> list[Step]:
