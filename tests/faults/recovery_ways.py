@@ -126,7 +126,7 @@ def heard() -> Iterator[list[str]]:
             lines.append(f"{record.levelname} {record.getMessage()}")
 
     listener = Listener(logging.WARNING)
-    logger = logging.getLogger("skyrocket")
+    logger = logging.getLogger("skyrocket.store")  # not what others in this process say
     logger.addHandler(listener)
     try:
         yield lines
