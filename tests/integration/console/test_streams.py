@@ -81,22 +81,6 @@ async def test_the_tail_says_that_nothing_was_followed_and_since_when() -> None:
 
 
 @pytest.mark.slow
-async def test_whoever_logs_in_at_a_private_console_sees_the_strip() -> None:
-    async with looking(orders=3, anonymous_may_read=False) as (one, browser):
-
-        def work() -> None:
-            browser.click("#logout")
-            browser.sees("log in first", "#main")
-            browser.open("/")
-            browser.type("token", one.console.parts.token)
-            browser.button("Log in", "dialog[open]")
-            browser.sees("operator", "#account")
-            wait_until(lambda: browser.text("#health") not in ("", "…"), "the strip tells something")
-
-        await asyncio.to_thread(work)
-
-
-@pytest.mark.slow
 async def test_a_window_hears_that_another_one_has_logged_in_and_goes_on() -> None:
     async with looking(orders=3) as (one, browser):
 
