@@ -31,7 +31,9 @@ class GoldenStore:
     def extract(self, target: Path) -> Path:
         """Unpack the store directory, with the modification times that it had."""
         with tarfile.open(self.path / "store.tar.xz") as archive:
-            archive.extractall(target, filter="tar")
+            if hasattr(tarfile, "tar_filter"):  # since 3.11.4; Debian 12 has an older one
+                archive.extraction_filter = tarfile.tar_filter
+            archive.extractall(target)
         return target
 
     @cache  # noqa: B019  there are seventeen of them

@@ -7,11 +7,13 @@
 Who reads what is old gets fewer at a time (8, by RocketMQ's limits), so fewer are read for them: their records may have
 to come from the disk, and everybody waits for what a read waits for. Readers at different places of a queue do not
 disturb each other. What is remembered holds as long as nobody changes entries of the queue's files; entries in memory,
-the newest, are not remembered.
+the newest, are not remembered. Whoever is known to his caller has a Trail of his own, so that nobody must look for him.
 """
 
+import threading
 from collections import OrderedDict
 from typing import Final, NamedTuple
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +59,25 @@ class Records(NamedTuple):
 class Ahead:
     """Entries of a queue whose records are what the entries say; all of them lie in one file of the log."""
 
-    __slots__ = ("alike", "changes", "end", "file", "first", "places", "record_size", "sizes")
+    __slots__ = (
+        "__weakref__",
+        "alike",
+        "changes",
+        "end",
+        "file",
+        "first",
+        "places",
+        "record_size",
+        "sizes",
+        "start_offset",
+    )
 
     def __init__(self, changes: int, first: int, file: MappedFile, places: Int64s, sizes: Int64s) -> None:
         self.changes = changes
         self.first = first  # queue offset
         self.end = first + len(places)
-        self.file = file
+        self.file: MappedFile | None = file  # None: it is deleted, or not mapped any more
+        self.start_offset = file.start_offset
         self.places = places  # in the file
         self.sizes = sizes
         size = self.record_size = int(sizes[0])
@@ -72,25 +86,30 @@ class Ahead:
         if (sizes == size).all():
             self.alike = np.ndarray((file.size - size + 1,), f"V{size}", file.map, 0, strides=(1,))
 
-    def place(self, offset: int) -> int:
-        """Where the record of a queue offset begins in the log."""
-        return self.file.start_offset + self.places.item(offset - self.first)
+    def let_go(self) -> None:
+        """The file would keep its room on disk."""
+        self.file = self.alike = None
+
+    def serves(self, queue: ConsumeQueue, end: int) -> bool:
+        """Whether records before this queue offset may be had here."""
+        return end <= self.end and self.changes == queue.entries.changes and self.file is not None
 
     def records(self, offset: int, count: int, most_bytes: int) -> Records | None:
-        """So many records from a queue offset on; None when there are not so many, or they are too large."""
-        if offset + count > self.end:
+        """So many records from a queue offset on; None when there are not so many, they are too large, or are gone."""
+        file, alike = self.file, self.alike
+        if offset + count > self.end or file is None:
             return None
         begin = offset - self.first
         after = begin + count
-        size = self.record_size * count if self.alike is not None else int(self.sizes[begin:after].sum())
+        size = self.record_size * count if alike is not None else int(self.sizes[begin:after].sum())
         if size > most_bytes:
             return None
-        file, start = self.file, self.places.item(begin)
+        start = self.places.item(begin)
         if self.places.item(after - 1) + self.sizes.item(after - 1) - start == size:  # neighbours in the log
             return Records([file.view[start : start + size]], size)
         places = self.places[begin:after]
-        if size < COPY_BELOW and self.alike is not None:
-            return Records([memoryview(self.alike[places].tobytes())], size)
+        if size < COPY_BELOW and alike is not None:
+            return Records([memoryview(alike[places].tobytes())], size)
         pairs = zip(places.tolist(), self.sizes[begin:after].tolist(), strict=True)
         if size < COPY_BELOW:
             log = file.map
@@ -101,12 +120,33 @@ class Ahead:
         return Records(slices, size)
 
 
+class Trail:
+    """One who reads a queue on and on, and what was read for him; his caller keeps it."""
+
+    __slots__ = ("ahead", "expected", "place", "queue")
+
+    def __init__(self, queue: ConsumeQueue) -> None:
+        self.queue = queue
+        self.place = (queue.topic, queue.queue_id)
+        self.ahead: Ahead | None = None
+        self.expected = -1  # where he will go on
+
+    def ahead_of(self, offset: int, count: int) -> Ahead | None:
+        """Entries among which so many from an offset on are; None when there are none, or not any more."""
+        ahead = self.ahead
+        if ahead is None or offset < ahead.first or not ahead.serves(self.queue, offset + count):
+            return None
+        return ahead
+
+
 class ReadAhead:
     """Who goes on where, and what was read for them."""
 
     def __init__(self, log: CommitLog) -> None:
         self._log = log
         self._at: OrderedDict[tuple[ConsumeQueue, int], Ahead | None] = OrderedDict()  # None: nothing was read yet
+        self._alive: WeakSet[Ahead] = WeakSet()
+        self._lock = threading.Lock()  # files are let go of by the thread that deletes them
 
     def at(self, queue: ConsumeQueue, offset: int, count: int, old: int) -> Ahead | None:
         """So many entries or more from an offset on, for who was expected there; None: read them as any others.
@@ -115,12 +155,10 @@ class ReadAhead:
         """
         if (queue, offset) not in self._at:
             return None
-        ahead, end = self._at.pop((queue, offset), None), offset + count  # the cleaner may just have let it go
-        if ahead is None or end > ahead.end or ahead.changes != queue.entries.changes:
-            ahead = self._read(queue, offset, old)
-        if ahead is None or end > ahead.end or self._log.files.find(ahead.file.start_offset) is not ahead.file:
-            return None  # not so many of them, or that file of the log is gone
-        return ahead
+        ahead, end = self._at.pop((queue, offset)), offset + count
+        if ahead is None or not ahead.serves(queue, end):
+            ahead = self.read(queue, offset, old)
+        return ahead if ahead is not None and end <= ahead.end else None
 
     def expect(self, queue: ConsumeQueue, offset: int, ahead: Ahead | None = None) -> None:
         """Somebody will go on there, with what is left of these entries."""
@@ -133,12 +171,13 @@ class ReadAhead:
     def let_go(self, file: MappedFile) -> None:
         """A file of the log was deleted, or is not mapped any more: what is remembered would keep its room on disk."""
         oldest = self._log.min_offset
-        for key in list(self._at):
-            ahead = self._at.get(key)
-            if ahead is not None and (ahead.file is file or ahead.file.start_offset < oldest):
-                self._at.pop(key, None)
+        with self._lock:
+            for ahead in self._alive:
+                its = ahead.file
+                if its is not None and (its is file or its.start_offset < oldest):
+                    ahead.let_go()
 
-    def _read(self, queue: ConsumeQueue, offset: int, old: int) -> Ahead | None:
+    def read(self, queue: ConsumeQueue, offset: int, old: int) -> Ahead | None:
         """The entries from an offset on; None when they are few, or not as usual."""
         entries, log = queue.entries, self._log
         changes = entries.changes
@@ -168,4 +207,12 @@ class ReadAhead:
             & (heads["queue_offset"] == np.arange(offset, offset + count))
             & (heads["physical_offset"] == places + file.start_offset)
         )
-        return Ahead(changes, offset, file, places, sizes) if right.all() else None
+        return self._kept(Ahead(changes, offset, file, places, sizes)) if right.all() else None
+
+    def _kept(self, ahead: Ahead) -> Ahead | None:
+        """To be let go of with its file; None when that has just happened."""
+        file = ahead.file
+        assert file is not None
+        with self._lock:
+            self._alive.add(ahead)
+        return ahead if self._log.files.find(file.start_offset) is file else None

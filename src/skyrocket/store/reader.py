@@ -20,7 +20,7 @@ from skyrocket.store.entry_check import HEAD, EntryCheck
 from skyrocket.store.index import Index
 from skyrocket.store.mapped_file_queue import MappedFile
 from skyrocket.store.queue_table import QueueTable
-from skyrocket.store.read_ahead import COPY_BELOW, FEWEST_WANTED, PLACE, Ahead, ReadAhead, file_with
+from skyrocket.store.read_ahead import COPY_BELOW, FEWEST_WANTED, PLACE, Ahead, ReadAhead, Trail, file_with
 from skyrocket.store.results import Boundary, GetResult, GetStatus
 from skyrocket.store.statistics import Statistics
 from skyrocket.store.time_search import TimeSearch
@@ -105,6 +105,46 @@ class Reader:
         self._count(result)
         return result
 
+    def trail(self, topic: str, queue_id: int) -> Trail | None:
+        """For somebody who will read this queue on and on, without filters; None when there is none of that kind."""
+        queue = self._queues.by_key.get((topic, queue_id))
+        return Trail(queue) if isinstance(queue, ConsumeQueue) else None
+
+    def is_current(self, trail: Trail) -> bool:
+        """Whether its queue is still there."""
+        return self._queues.by_key.get(trail.place) is trail.queue
+
+    def go_on(self, trail: Trail, offset: int, max_count: int, max_bytes: int = _MAX_BYTES) -> GetResult | None:
+        """What `get` gives, for one who goes on where he was expected; None: ask `get`, and say then where it ended."""
+        queue, config = trail.queue, self._config
+        low, count = queue.min_offset, min(max_count, config.max_transfer_count_memory)
+        if count < FEWEST_WANTED or offset < low or self._queues.by_key.get(trail.place) is not queue:
+            return None
+        oldest = self._log.written_offset - self._near
+        ahead = trail.ahead_of(offset, count)
+        if ahead is None:
+            if offset != trail.expected:
+                return None
+            self._trust(queue, offset * ENTRY_SIZE)
+            ahead = self._ahead.read(queue, offset, oldest)
+            if ahead is None or offset + count > ahead.end:
+                return None
+            trail.ahead = ahead
+        if ahead.places.item(offset - ahead.first) + ahead.start_offset < oldest:
+            result = self._get_ahead(queue, offset, count, min(max(max_bytes, _MIN_BYTES), _MAX_BYTES), oldest, ahead)
+            if result is None:
+                return None
+        else:
+            found = ahead.records(offset, count, min(max(max_bytes, _MIN_BYTES), config.max_transfer_bytes_memory))
+            if found is None:
+                return None
+            slices, size = found
+            result = GetResult(GetStatus.FOUND, offset + count, low, queue.max_offset, slices, count, size)
+        trail.expected = result.next_offset
+        self._statistics.get_found += 1
+        self._statistics.get_messages += result.count
+        return result
+
     def _trust(self, queue: TopicQueue, position: int) -> None:
         """Make sure that the file with an entry is this queue's, when it is read for the first time."""
         entries = queue.entries
@@ -135,10 +175,12 @@ class Reader:
         self, queue: ConsumeQueue, offset: int, count: int, max_bytes: int, oldest: int, ahead: Ahead
     ) -> GetResult | None:
         """A run of entries that were read and compared before."""
-        far = ahead.place(offset) < oldest
+        begin = offset - ahead.first
+        oldest -= ahead.start_offset
+        far = ahead.places.item(begin) < oldest
         count, max_bytes = self._limits(far, count, max_bytes)
         found = ahead.records(offset, count, max_bytes)
-        if found is None or (far and ahead.place(offset + count - 1) >= oldest):
+        if found is None or (far and ahead.places.item(begin + count - 1) >= oldest):
             return None
         low, high = queue.min_offset, queue.max_offset
         return GetResult(GetStatus.FOUND, offset + count, low, high, found.slices, count, found.size, suggest_slave=far)

@@ -3,14 +3,26 @@
 import asyncio
 import random
 import re
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from inspect import isawaitable
 from pathlib import Path
+from typing import Any
 
 import orjson
+import pytest
 
+from skyrocket.format.java_hash import java_hash
 from skyrocket.format.record import decode_records
+from skyrocket.model.subscription_group import SubscriptionGroup
+from skyrocket.model.topic_config import TopicConfig
+from skyrocket.protocol.bodies.heartbeat import ConsumerData, Heartbeat
+from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.pull_shapes import PullShapes, ShapedPull
+from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
 from skyrocket.protocol.send_shapes import SendShapes
-from tests.cluster.broker.broker_fixture import GROUP, TOPIC, RunningBroker, message, running_broker
+from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, running_broker
+from tests.waiting import until
 
 COMMIT, SUSPEND, SUBSCRIPTION = 0x1, 0x2, 0x4
 
@@ -145,3 +157,143 @@ async def test_a_pull_of_a_known_shape_waits_for_the_message_at_its_own_offset(t
         assert known.shaped == 1
         known.close()
         other.close()
+
+
+Change = Callable[[RunningBroker], Awaitable[None] | None]
+
+
+async def unsubscribe(given: RunningBroker) -> None:
+    await given.client.call(given.address, UnregisterClient(client_id="one", consumer_group=GROUP))
+
+
+async def subscribe_to_even(given: RunningBroker) -> None:
+    even = SubscriptionData(TOPIC, "even", tags=("even",), tag_codes=(java_hash("even"),), version=1)
+    await beat_with(given, even)
+
+
+async def subscribe_to_all(given: RunningBroker) -> None:
+    await beat_with(given, SubscriptionData(TOPIC, version=2))
+
+
+async def subscribe_to_another_topic(given: RunningBroker) -> None:
+    await beat_with(given, SubscriptionData("Elsewhere"))
+
+
+async def beat_with(given: RunningBroker, subscription: SubscriptionData, model: str = "CLUSTERING") -> None:
+    data = ConsumerData(GROUP, "CONSUME_PASSIVELY", model, "CONSUME_FROM_LAST_OFFSET", (subscription,))
+    await given.client.call(given.address, HeartBeat(), Heartbeat("one", (), (data,)).encode())
+
+
+async def broadcast(given: RunningBroker) -> None:
+    await beat_with(given, SubscriptionData(TOPIC, version=2), "BROADCASTING")
+
+
+def group_with(**changes: Any) -> Change:
+    return lambda given: given.broker.tables.groups.update(SubscriptionGroup(GROUP, **changes))
+
+
+def setting(text: str) -> Change:
+    return lambda given: given.broker.settings.apply(given.broker.settings.changed_by(text))
+
+
+CHANGES: dict[str, Change] = {
+    "nothing": lambda given: None,
+    "the topic is closed to readers": lambda given: given.broker.tables.topics.update(TopicConfig(TOPIC, 4, 4, 2)),
+    "the topic is open again": lambda given: given.broker.tables.topics.update(TopicConfig(TOPIC, 4, 4, 6)),
+    "the topic has a queue less": lambda given: given.broker.tables.topics.update(TopicConfig(TOPIC, 1, 1, 6)),
+    "the group may not consume": group_with(may_consume=False),
+    "the group may not broadcast": group_with(may_consume_broadcast=False),
+    "the group may consume": group_with(),
+    "the group is sent to another broker": group_with(broker_id=3, broker_id_when_slow=4),
+    "the group is deleted": lambda given: ignored(given.broker.tables.groups.delete(GROUP)),
+    "the topic is forbidden": lambda given: given.broker.tables.groups.let_read(GROUP, TOPIC, readable=False),
+    "the topic is allowed": lambda given: given.broker.tables.groups.let_read(GROUP, TOPIC, readable=True),
+    "reads are sent to slaves": setting("slaveReadEnable=true"),
+    "reads stay here": setting("slaveReadEnable=false"),
+    "fewer messages at a time": setting("maxTransferCountOnMessageInMemory=17"),
+    "more messages at a time": setting("maxTransferCountOnMessageInMemory=32"),
+    "the consumer leaves": unsubscribe,
+    "the consumer wants some": subscribe_to_even,
+    "the consumer wants all": subscribe_to_all,
+    "the consumer wants another topic": subscribe_to_another_topic,
+    "the consumer broadcasts": broadcast,
+}
+
+
+def ignored(_: object) -> None: ...
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_is_changed_the_next_pull_of_a_known_shape_sees_it(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    async with running_broker(tmp_path) as given:
+        await filled(given, 200)
+        given.broker.store.queues.write_out()
+        known, read = await consumers(given)
+        went_on: set[str] = set()
+        offset = 0
+        for _ in range(150):
+            name = chance.choice(sorted(CHANGES))
+            change = CHANGES[name](given)
+            if isawaitable(change):
+                await change
+            for step in range(4):
+                if chance.random() < 0.05:
+                    offset = 0
+                queue_id = chance.choice((0, 0, 0, 1))
+                fields = pull(queue_id, offset, offset, sysFlag=chance.choice(("0", str(COMMIT))))
+                for consumer in (known, read):
+                    consumer.ask(step, 11, fields)
+                answer = await known.answer()
+                assert answer == await read.answer(), (name, fields)
+                if b'"code":0' in answer:
+                    went_on.add(name)
+                offset = offset + 32 if offset + 32 <= 168 else 0
+        assert len(went_on) > 5
+        known.close()
+        read.close()
+
+
+async def test_a_reset_is_told_to_a_pull_of_a_known_shape(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as given:
+        await filled(given, 200)
+        given.broker.store.queues.write_out()
+        known, other = await consumers(given)
+        for offset in (0, 32, 64):
+            known.ask(1, 11, pull(0, offset, offset, sysFlag=str(COMMIT)))
+            assert b'"code":0' in await known.answer()
+        given.broker.tables.offsets.reset(GROUP, TOPIC, {0: 7})
+        known.ask(1, 11, pull(0, 96, 96, sysFlag=str(COMMIT)))
+        answer = await known.answer()
+        assert b'"nextBeginOffset":"7"' in answer
+        assert b"OFFSET_RESET" in answer
+        assert given.broker.tables.offsets.committed(GROUP, TOPIC, 0) == 7
+        known.close()
+        other.close()
+
+
+def is_mapped(inode: int) -> bool:
+    """Files of the log are made without a name, and are shown without the one that they have now."""
+    return any(line.split()[4] == str(inode) for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+async def test_messages_that_were_deleted_are_not_given_to_a_pull_of_a_known_shape(tmp_path: Path) -> None:
+    async with running_broker(tmp_path, store=replace(SMALL, commit_log_file_size=1 << 18)) as given:
+        await filled(given, 400)
+        given.broker.store.queues.write_out()
+        known, read = await consumers(given)
+        for offset in (0, 32, 64):
+            known.ask(1, 11, pull(0, offset, 0))
+            assert b'"code":0' in await known.answer()
+        log = given.broker.store.commit_log
+        first = Path(log.files.path_of(0)).stat().st_ino
+        assert is_mapped(first)
+        given.broker.store.flush()
+        log.files.drop_file(log.files.starts[0])
+        for consumer in (known, read):
+            consumer.ask(1, 11, pull(0, 96, 0))
+        answer = await known.answer()
+        assert answer == await read.answer()
+        await until(lambda: not is_mapped(first))  # its room on the disk is free
+        known.close()
+        read.close()

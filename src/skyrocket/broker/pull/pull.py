@@ -8,13 +8,15 @@ from typing import Final, NamedTuple
 
 from skyrocket.broker.pull.long_polling import HeldPull, LongPolling
 from skyrocket.broker.pull.slave_reads import SlaveReads
-from skyrocket.broker.rules.subscriptions import MessageFilter, Subscriptions
+from skyrocket.broker.rules.subscriptions import EVERYTHING, MessageFilter, Subscriptions
 from skyrocket.broker.state.counters import Counters
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
+from skyrocket.format.config_files import offset_key
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
 from skyrocket.observability.histogram import Histogram
+from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
@@ -33,6 +35,7 @@ from skyrocket.remoting.answers import Answer, LaterAnswer, Outcome
 from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import RawHandler
 from skyrocket.store.message_store import MessageStore
+from skyrocket.store.read_ahead import Trail
 from skyrocket.store.results import GetResult, GetStatus
 
 _HEADERS: Final[dict[int, type[PullMessage]]] = {
@@ -65,21 +68,26 @@ _CODES: Final[Mapping[GetStatus, ResponseCode]] = {
 }
 
 
-class _Known(ShapeMemo):
-    """What all pulls of one shape ask for; both offsets are those of the first of them."""
-
-    __slots__ = ("header",)
-
-    def __init__(self, header: PullMessage) -> None:
-        self.header = header
-
-
 class _Allowed(NamedTuple):
     """A pull that passed the checks."""
 
     topic: TopicConfig
     group: SubscriptionGroup
     wanted: MessageFilter
+    noted: SubscriptionData | None  # what it brought along itself
+
+
+class _Known(ShapeMemo):
+    """What all pulls of one shape ask for; both offsets are those of the first of them."""
+
+    __slots__ = ("allowed", "consumers_generation", "groups_generation", "header", "key", "topics_generation", "trail")
+
+    def __init__(self, header: PullMessage) -> None:
+        self.header = header
+        self.key = offset_key(header.topic, header.consumer_group)
+        self.allowed: _Allowed | None = None  # as long as the tables stay as they were
+        self.topics_generation = self.groups_generation = self.consumers_generation = -1
+        self.trail: Trail | None = None  # when all messages are wanted
 
 
 class PullProcessor:
@@ -113,6 +121,12 @@ class PullProcessor:
 
     def pull(self, peer: Peer, request: RemotingCommand) -> Outcome:
         """A pull as it arrives; raises its refusals."""
+        known: _Known | None = None
+        if isinstance(request, ShapedPull):
+            known = _known(request)
+            answer = self._go_on(peer, request, known)
+            if answer is not None:
+                return answer
         header, queue_offset, commit_offset = _asked(request)
         allowed = self._checked(peer, header)
         if header.sys_flag & COMMIT_OFFSET:
@@ -121,6 +135,8 @@ class PullProcessor:
         if reset is not None:
             return self._reset_answer(request, header, allowed, reset)
         result = self._get(peer, header, queue_offset, allowed)
+        if known is not None:
+            self._learn(known, allowed, result)
         code = self._code(queue_offset, result)
         if code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & SUSPEND and not request.is_oneway:
             later = LaterAnswer(request)
@@ -146,10 +162,57 @@ class PullProcessor:
         except RequestError as error:
             held.later.refuse(error)
 
+    # ── the common pull ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _learn(self, known: _Known, allowed: _Allowed, result: GetResult) -> None:
+        """Let the next of its shape be a common one: it goes on where this one ends, and may do what this one may."""
+        if allowed.wanted is not EVERYTHING or self._at_slave is not None:
+            return
+        trail = known.trail
+        if trail is None or not self._store.reader.is_current(trail):
+            trail = known.trail = self._store.reader.trail(known.header.topic, known.header.queue_id)
+        if trail is not None:
+            trail.expected = result.next_offset
+        known.allowed = allowed
+        known.topics_generation = self._topics.generation
+        known.groups_generation = self._groups.generation
+        known.consumers_generation = self._consumers.generation
+
+    def _go_on(self, peer: Peer, request: ShapedPull, known: _Known) -> Answer | None:
+        """What the long way does, when nothing has changed since it let one of this shape pass, and messages are there.
+
+        Nearly all pulls of a consumer that is behind are such, and to check each anew was half of their cost.
+        """
+        allowed, trail, offsets = known.allowed, known.trail, self._offsets
+        if (
+            allowed is None
+            or trail is None
+            or known.topics_generation != self._topics.generation
+            or known.groups_generation != self._groups.generation
+            or known.consumers_generation != self._consumers.generation
+            or offsets.has_resets
+        ):
+            return None
+        header = known.header
+        began = self._clock.monotonic()
+        result = self._store.reader.go_on(
+            trail, request.queue_offset, header.max_msg_nums, header.max_msg_bytes or _MAX_BYTES
+        )
+        if result is None:
+            return None
+        if allowed.noted is not None:
+            self._consumers.note_subscription(header.consumer_group, allowed.noted)
+        if header.sys_flag & COMMIT_OFFSET:
+            offsets.commit_at(known.key, header.queue_id, request.commit_offset)
+        offsets.note_pull_at(known.key, header.queue_id, result.next_offset)
+        self._count(peer, header, result, began)
+        return self._answer(request, allowed, result, ResponseCode.SUCCESS)
+
     # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _checked(self, peer: Peer, header: PullMessage) -> _Allowed:
         forbidden_by = _BY_GROUP
+        noted: SubscriptionData | None = None
         try:
             group = self._groups.consuming(header.consumer_group)
             forbidden_by = _BY_TOPIC
@@ -161,6 +224,7 @@ class PullProcessor:
                 )
             if header.sys_flag & WITH_SUBSCRIPTION:
                 subscription = self._subscriptions.of_request(header.topic, header.subscription, header.expression_type)
+                noted = subscription
                 self._consumers.note_subscription(header.consumer_group, subscription)
                 wanted = self._subscriptions.filter_of(subscription, lenient=True)
             else:
@@ -179,7 +243,7 @@ class PullProcessor:
         if wanted.properties is not None:
             found = self._consumers.find_group(header.consumer_group)
             wanted = self._subscriptions.of_retries(wanted, header.topic, {} if found is None else found.subscriptions)
-        return _Allowed(topic, group, wanted)
+        return _Allowed(topic, group, wanted, noted)
 
     # ── reading and answering ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -200,14 +264,16 @@ class PullProcessor:
             result.status = GetStatus.NO_MESSAGE_IN_QUEUE  # RocketMQ: looking for a queue makes one
         self._offsets.note_pull(header.consumer_group, header.topic, header.queue_id, result.next_offset)
         if result.count:
-            took = self._clock.monotonic() - began
-            self.latency.add(took)
-            self._counters.pulled(
-                header.consumer_group, header.topic, header.queue_id, result.count, result.size, took * 1000
-            )
-            if self._counters.read_meter is not None:
-                self._counters.read_meter(peer, header.topic, result.count, result.size)
+            self._count(peer, header, result, began)
         return result
+
+    def _count(self, peer: Peer, header: PullMessage, result: GetResult, began: float) -> None:
+        """A read that found messages."""
+        took, counters = self._clock.monotonic() - began, self._counters
+        self.latency.add(took)
+        counters.pulled(header.consumer_group, header.topic, header.queue_id, result.count, result.size, took * 1000)
+        if counters.read_meter is not None:
+            counters.read_meter(peer, header.topic, result.count, result.size)
 
     def _code(self, queue_offset: int, result: GetResult) -> ResponseCode:
         code = response_code(result.status, queue_offset)
@@ -259,11 +325,17 @@ def _asked(request: RemotingCommand) -> tuple[PullMessage, int, int]:
     if not isinstance(request, ShapedPull):
         header = _HEADERS[request.code].from_fields(request.ext_fields)
         return header, header.queue_offset, header.commit_offset
+    known = _known(request)
+    return known.header, request.queue_offset, request.commit_offset
+
+
+def _known(request: ShapedPull) -> _Known:
+    """What is known of pulls of its shape."""
     memo = request.shape.memo
     if memo is None:
         memo = request.shape.memo = _Known(_HEADERS[request.code].from_fields(request.ext_fields))
     assert isinstance(memo, _Known)
-    return memo.header, request.queue_offset, request.commit_offset
+    return memo
 
 
 def no_lite_pulls(host: str) -> RawHandler:

@@ -34,6 +34,7 @@ class ConnectedConsumers(Generic[C]):
         self._groups_of: dict[C, dict[str, None]] = {}
         self._fingerprints: dict[str, int] = {}
         self._noted: dict[tuple[str, str], tuple[SubscriptionData, float]] = {}
+        self.generation = 0  # another one whenever a group came or went, or its kind or subscriptions changed
 
     # Heartbeats
 
@@ -47,10 +48,14 @@ class ConnectedConsumers(Generic[C]):
         group = self._groups.get(data.group)
         if group is None:
             group = self._groups[data.group] = ConsumerGroup(data.group)
+            self.generation += 1
+        before = group.message_model, group.subscriptions
         changed = group.beat(client, data, self._clock.monotonic(), self._clock.now_ms())
         self._groups_of.setdefault(client.connection, {})[group.name] = None
         if with_subscriptions:
             changed = group.subscribe(data.subscriptions) or changed
+        if before != (group.message_model, group.subscriptions):
+            self.generation += 1
         return self._change(group, changed and notifies)
 
     def must_send_subscriptions(self, group: str, fingerprint: int, *, without_subscriptions: bool = False) -> bool:
@@ -100,6 +105,7 @@ class ConnectedConsumers(Generic[C]):
                 del self._groups_of[connection]
         if not group.members:
             del self._groups[group.name]
+            self.generation += 1
             self._fingerprints.pop(group.name, None)
         return self._change(group, notifies)
 

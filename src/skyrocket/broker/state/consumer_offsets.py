@@ -74,12 +74,17 @@ class ConsumerOffsetTable(SavedTable[ConsumerOffsets]):
             raise InvalidParameter(f"Offset is null, topic is {topic}")
         if self._resets and self.waiting_reset(group, topic, queue_id) is not None:
             return False
-        key = offset_key(topic, group)
+        self.commit_at(offset_key(topic, group), queue_id, queue_offset)
+        return True
+
+    def commit_at(self, key: str, queue_id: int, queue_offset: int) -> None:
+        """The same for who knows the key of group and topic, while no reset waits."""
         queues = self._offsets.get(key)
         if queues is None:
             queues = self._add(key)
         before = queues.get(queue_id)
         if before is not None and queue_offset < before:
+            topic, group = _parts(key)
             logger.warning(
                 "consumer offset goes back group=%s topic=%s queue=%d from=%d to=%d",
                 group,
@@ -90,7 +95,6 @@ class ConsumerOffsetTable(SavedTable[ConsumerOffsets]):
             )
         queues[queue_id] = queue_offset
         self._count_commit()
-        return True
 
     def _count_commit(self) -> None:
         self.dirty = True
@@ -111,7 +115,14 @@ class ConsumerOffsetTable(SavedTable[ConsumerOffsets]):
 
     def note_pull(self, group: str, topic: str, queue_id: int, queue_offset: int) -> None:
         """Remember what a group asked for last; never saved."""
-        self._pulled.setdefault(offset_key(topic, group), {})[queue_id] = queue_offset
+        self.note_pull_at(offset_key(topic, group), queue_id, queue_offset)
+
+    def note_pull_at(self, key: str, queue_id: int, queue_offset: int) -> None:
+        """The same for who knows the key of group and topic."""
+        queues = self._pulled.get(key)
+        if queues is None:
+            queues = self._pulled[key] = {}
+        queues[queue_id] = queue_offset
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
         """What a group asked for last."""
@@ -128,6 +139,11 @@ class ConsumerOffsetTable(SavedTable[ConsumerOffsets]):
         queues = self._offsets.get(key)
         (self._add(key) if queues is None else queues).update(offsets)
         self.dirty = True
+
+    @property
+    def has_resets(self) -> bool:
+        """Whether a reset waits for some queue of some group."""
+        return bool(self._resets)
 
     def waiting_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """The reset that the next pull of a queue will be told."""

@@ -76,6 +76,7 @@ class SubscriptionGroupTable(SavedTable[SubscriptionGroups]):
         self._built_in = {name: SubscriptionGroup(name) for name in built_in}
         self._groups = dict(self._built_in)
         self._forbidden: dict[str, dict[str, int]] = {}
+        self.generation = 0  # another one whenever a group, or what is forbidden to one, was changed
         self._unknown: Mapping[str, object] = {}
 
     @property
@@ -93,6 +94,11 @@ class SubscriptionGroupTable(SavedTable[SubscriptionGroups]):
         self._forbidden = {group: dict(topics) for group, topics in content.forbidden.items()}
         added = {name: group for name, group in self._built_in.items() if name not in content.groups}
         self._groups = {**content.groups, **added}
+        self.generation += 1
+
+    def _changed(self) -> None:
+        self.generation += 1  # first: where the change cannot be saved it is there all the same
+        super()._changed()
 
     # Lookups
 
