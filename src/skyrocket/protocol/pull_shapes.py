@@ -28,7 +28,7 @@ _NEVER: Final = (b"\\", b"Signature")  # a quote might be part of a text; and a 
 _OFFSET_DIGITS: Final = 18  # so many always fit into 64 bits
 _MAX_SHAPES: Final = 2_000
 _MAX_SIZE: Final = 2_048
-_KEPT_SIZE: Final = 1_024  # that a shape takes beside its words, about
+_KEPT_SIZE: Final = 1_536  # that a shape takes beside its words, about; what is read ahead has a bound of its own
 
 _new = object.__new__
 

@@ -42,7 +42,7 @@ A = TypeVar("A", bound=Header)
 
 # Answers of so many bytes leave before their turn ends. A consumer of eight queues waited for all eight answers, and we
 # for its next eight requests: each of us on a core of its own, and one of them always idle.
-_EARLY_FROM = 32 << 10
+_EARLY_FROM = 128 << 10
 _JOIN_BELOW = 64 << 10  # pieces of less than this in all are joined: one copy is cheaper than many pieces
 
 

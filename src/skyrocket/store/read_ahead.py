@@ -90,10 +90,6 @@ class Ahead:
         """The file would keep its room on disk."""
         self.file = self.alike = None
 
-    def serves(self, queue: ConsumeQueue, end: int) -> bool:
-        """Whether records before this queue offset may be had here."""
-        return end <= self.end and self.changes == queue.entries.changes and self.file is not None
-
     def records(self, offset: int, count: int, most_bytes: int) -> Records | None:
         """So many records from a queue offset on; None when there are not so many, they are too large, or are gone."""
         file, alike = self.file, self.alike
@@ -134,7 +130,13 @@ class Trail:
     def ahead_of(self, offset: int, count: int) -> Ahead | None:
         """Entries among which so many from an offset on are; None when there are none, or not any more."""
         ahead = self.ahead
-        if ahead is None or offset < ahead.first or not ahead.serves(self.queue, offset + count):
+        if (
+            ahead is None
+            or offset < ahead.first
+            or offset + count > ahead.end
+            or ahead.changes != self.queue.entries.changes
+            or ahead.file is None
+        ):
             return None
         return ahead
 
@@ -145,6 +147,7 @@ class ReadAhead:
     def __init__(self, log: CommitLog) -> None:
         self._log = log
         self._at: OrderedDict[tuple[ConsumeQueue, int], Ahead | None] = OrderedDict()  # None: nothing was read yet
+        self._trails: OrderedDict[Trail, None] = OrderedDict()  # with entries; who has got some last stands last
         self._alive: WeakSet[Ahead] = WeakSet()
         self._lock = threading.Lock()  # files are let go of by the thread that deletes them
 
@@ -156,9 +159,19 @@ class ReadAhead:
         if (queue, offset) not in self._at:
             return None
         ahead, end = self._at.pop((queue, offset)), offset + count
-        if ahead is None or not ahead.serves(queue, end):
+        if ahead is None or end > ahead.end or ahead.changes != queue.entries.changes or ahead.file is None:
             ahead = self.read(queue, offset, old)
         return ahead if ahead is not None and end <= ahead.end else None
+
+    def follow(self, trail: Trail, offset: int, old: int) -> Ahead | None:
+        """The entries from an offset on, for one who has a trail and reached their end; None when they are few."""
+        trails = self._trails
+        trail.ahead = self.read(trail.queue, offset, old)
+        trails[trail] = None
+        trails.move_to_end(trail)
+        if len(trails) > _MOST_READERS:
+            trails.popitem(last=False)[0].ahead = None
+        return trail.ahead
 
     def expect(self, queue: ConsumeQueue, offset: int, ahead: Ahead | None = None) -> None:
         """Somebody will go on there, with what is left of these entries."""

@@ -126,10 +126,9 @@ class Reader:
             if offset != trail.expected:
                 return None
             self._trust(queue, offset * ENTRY_SIZE)
-            ahead = self._ahead.read(queue, offset, oldest)
+            ahead = self._ahead.follow(trail, offset, oldest)
             if ahead is None or offset + count > ahead.end:
                 return None
-            trail.ahead = ahead
         if ahead.places.item(offset - ahead.first) + ahead.start_offset < oldest:
             result = self._get_ahead(queue, offset, count, min(max(max_bytes, _MIN_BYTES), _MAX_BYTES), oldest, ahead)
             if result is None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skyrocket.errors import CorruptFile
 from skyrocket.format.queue_entry import ENTRY, ENTRY_SIZE
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.read_ahead import ReadAhead
+from skyrocket.store.read_ahead import ReadAhead, Trail
 from skyrocket.store.results import GetStatus
 from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, put
 
@@ -54,6 +54,10 @@ def outcome(reader: Any, *read: Any) -> Any:
         result = reader.get(TOPIC, *read)
     except CorruptFile as error:
         return str(error)
+    return shown(result)
+
+
+def shown(result: Any) -> Any:
     return (
         *(result.status, result.next_offset, result.min_offset, result.max_offset),
         *(result.join(), result.count, result.size, result.suggest_slave),
@@ -210,3 +214,66 @@ def test_a_file_of_the_log_is_not_held_for_who_no_longer_reads_it(stores: Stores
         for start in log.files.starts:
             log.files.find(start)
     assert log.files.path_of(0) not in Path("/proc/self/maps").read_text()
+
+
+def test_what_is_read_for_those_with_a_trail_is_bounded_in_all_and_they_go_on_nevertheless(stores: Stores) -> None:
+    store = filled(stores, [0, 1] * 1000)
+    reader = store.reader
+    trails: list[Trail] = []
+    for offset in [0, 32, 64, 96] * 150:
+        trail = reader.trail(TOPIC, 0)
+        assert trail is not None
+        trail.expected = offset
+        trails.append(trail)
+        for step in (0, 32):
+            result = reader.go_on(trail, offset + step, 32)
+            assert result is not None
+            assert bodies(result)[0] == b"%06d...." % (2 * (offset + step))
+    assert sum(trail.ahead is not None for trail in trails) <= 512
+    assert trails[0].ahead is None
+    again = reader.go_on(trails[0], trails[0].expected, 32)  # it was let go of, and is read again
+    assert again is not None
+    assert bodies(again)[0] == b"%06d...." % (2 * 64)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_who_has_a_trail_gets_what_anybody_gets(stores: Stores, data: st.DataObject) -> None:
+    queue_ids = data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=12)) * 60
+    sizes = data.draw(st.just([10]) | st.lists(st.integers(6, 3000), min_size=1, max_size=9))
+    changes = data.draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "commit_log_file_size": st.sampled_from([1 << 17, 1 << 18]),
+                "consume_queue_file_size": st.sampled_from([2000, 3000]),
+                "memory_bytes": st.sampled_from([10_000, 100_000, 1_000_000]),
+                "max_transfer_count_disk": st.sampled_from([1, 20, 64]),
+                "max_transfer_bytes_disk": st.sampled_from([1000, 20_000]),
+                "max_transfer_count_memory": st.sampled_from([20, 32, 100]),
+                "max_transfer_bytes_memory": st.sampled_from([3000, 60_000, 262_144]),
+            },
+        )
+    )
+    store = filled(stores, queue_ids, sizes, **changes)
+    queue_id = data.draw(st.integers(0, 2))
+    trail = store.reader.trail(TOPIC, queue_id)
+    offset = data.draw(st.integers(0, 100))
+    steps = data.draw(st.lists(st.sampled_from([32, 32, 32, 1, 16, 64, 100, -40, 7]), min_size=1, max_size=40))
+    for count in steps:
+        if count == -40:
+            put(store, b"late", queue_id=queue_id)
+            store.dispatch()
+            offset = max(offset - 40, 0)
+            continue
+        most_bytes = data.draw(st.sampled_from([1 << 27, 1 << 27, 2000, 1, -5]))
+        expected = as_anybody(store, queue_id, offset, count, most_bytes)
+        found = None if trail is None else store.reader.go_on(trail, offset, count, most_bytes)
+        if found is not None:
+            assert shown(found) == expected
+        elif trail is not None and not isinstance(expected, str):
+            trail.expected = expected[1]
+        if isinstance(expected, str):
+            return
+        offset = expected[1]
+    store.close()

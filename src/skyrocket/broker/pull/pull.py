@@ -206,7 +206,7 @@ class PullProcessor:
             offsets.commit_at(known.key, header.queue_id, request.commit_offset)
         offsets.note_pull_at(known.key, header.queue_id, result.next_offset)
         self._count(peer, header, result, began)
-        return self._answer(request, allowed, result, ResponseCode.SUCCESS)
+        return self._found(request, allowed, result, self._suggested(allowed, result) if self.slave_read else 0)
 
     # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -280,23 +280,12 @@ class PullProcessor:
         return code if self._at_slave is None else self._at_slave.code(result, code, queue_offset)
 
     def _answer(self, request: RemotingCommand, allowed: _Allowed, result: GetResult, code: ResponseCode) -> Answer:
-        suggested = 0
-        if self.slave_read:
-            suggested = allowed.group.broker_id_when_slow if result.suggest_slave else allowed.group.broker_id
+        suggested = self._suggested(allowed, result) if self.slave_read else 0
         if self._at_slave is not None:
             suggested = self._at_slave.suggested(result, suggested)
-        sys_flags = (allowed.topic.sys_flag, allowed.group.sys_flag)
         if code is ResponseCode.SUCCESS:
-            head = _FOUND(
-                request.opaque,
-                result.size,
-                suggested,
-                result.next_offset,
-                result.min_offset,
-                result.max_offset,
-                *sys_flags,
-            )
-            return [head, *result.slices]
+            return self._found(request, allowed, result, suggested)
+        sys_flags = (allowed.topic.sys_flag, allowed.group.sys_flag)
         fields = PullMessageAnswer(
             suggest_which_broker_id=suggested,
             next_begin_offset=result.next_offset,
@@ -306,6 +295,22 @@ class PullProcessor:
             group_sys_flag=sys_flags[1],
         ).to_fields()
         return request.answer(code, result.status.value, fields)
+
+    def _suggested(self, allowed: _Allowed, result: GetResult) -> int:
+        return allowed.group.broker_id_when_slow if result.suggest_slave else allowed.group.broker_id
+
+    def _found(self, request: RemotingCommand, allowed: _Allowed, result: GetResult, suggested: int) -> Answer:
+        head = _FOUND(
+            request.opaque,
+            result.size,
+            suggested,
+            result.next_offset,
+            result.min_offset,
+            result.max_offset,
+            allowed.topic.sys_flag,
+            allowed.group.sys_flag,
+        )
+        return [head, *result.slices]
 
     def _reset_answer(self, request: RemotingCommand, header: PullMessage, allowed: _Allowed, offset: int) -> Answer:
         queue = (header.topic, header.queue_id)
