@@ -148,6 +148,7 @@ class LogWriter:
                 self._fail(error)
                 return
             self._done(chunk)
+            del chunk  # else an idle thread would keep the room of a file that is deleted
 
     def _done(self, chunk: Chunk) -> None:
         ready: list[WrittenCallback] = []

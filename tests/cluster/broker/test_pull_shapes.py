@@ -22,6 +22,7 @@ from skyrocket.protocol.pull_shapes import PullShapes, ShapedPull
 from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
 from skyrocket.protocol.send_shapes import SendShapes
 from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, running_broker
+from tests.maps import is_mapped
 from tests.waiting import until
 
 COMMIT, SUSPEND, SUBSCRIPTION = 0x1, 0x2, 0x4
@@ -270,11 +271,6 @@ async def test_a_reset_is_told_to_a_pull_of_a_known_shape(tmp_path: Path) -> Non
         assert given.broker.tables.offsets.committed(GROUP, TOPIC, 0) == 7
         known.close()
         other.close()
-
-
-def is_mapped(inode: int) -> bool:
-    """Files of the log are made without a name, and are shown without the one that they have now."""
-    return any(line.split()[4] == str(inode) for line in Path("/proc/self/maps").read_text().splitlines())
 
 
 async def test_messages_that_were_deleted_are_not_given_to_a_pull_of_a_known_shape(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import errno
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from skyrocket.store.disk import DiskStandsStill
 from skyrocket.store.log_writer import Chunk
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutResult, PutStatus
+from tests.maps import is_mapped
 from tests.unit.store.stores import TOPIC, Stores, UnforcedDisk, bodies, log_bytes, message
 from tests.waiting import wait_until
 
@@ -307,3 +309,22 @@ def test_room_that_takes_a_while_is_waited_for(stores: Stores) -> None:
     assert slave.commit_log.written_offset == master.commit_log.written_offset
     assert log_bytes(slave)[: master.commit_log.written_offset] == log_bytes(master)[: master.commit_log.written_offset]
     put(slave, b"x" * 500)
+
+
+def test_an_idle_thread_does_not_keep_the_room_of_a_file_that_is_deleted(stores: Stores, disk: StandingDisk) -> None:
+    store = opened(stores, disk, commit_log_file_size=1 << 16)
+    log = store.commit_log
+    first = log.files.find(0)
+    assert first is not None
+    inode = Path(first.path).stat().st_ino
+    while len(log.files.starts) == 1:
+        put(store, b"x" * 1000)
+        wait_until(lambda: not log.is_behind)
+    # What it writes last belongs to the file that goes.
+    log.writer.hand_over(Chunk(first, 0, b"", log.written_offset, log.last_store_timestamp))
+    wait_until(lambda: not log.writer._chunks)
+    del first
+    store.dispatch()
+    store.flush()
+    log.files.drop_file(0)
+    wait_until(lambda: not is_mapped(inode))
