@@ -3,6 +3,7 @@
 check broker, group, topic, queue, subscription ▸ commit what came along ▸ read ▸ answer, or wait for messages
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -17,7 +18,7 @@ from skyrocket.model.topic_config import TopicConfig
 from skyrocket.observability.histogram import Histogram
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
+from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError, SystemFailure
 from skyrocket.protocol.pull_shapes import ShapedPull
 from skyrocket.protocol.requests.answer_template import AnswerTemplate
 from skyrocket.protocol.requests.pulling import (
@@ -34,6 +35,8 @@ from skyrocket.remoting.peer import Peer
 from skyrocket.remoting.serving import RawHandler
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetResult, GetStatus
+
+_logger = logging.getLogger(__name__)
 
 _HEADERS: Final[dict[int, type[PullMessage]]] = {
     RequestCode.PULL_MESSAGE: PullMessage,
@@ -145,6 +148,9 @@ class PullProcessor:
             held.later.fill(self._answer(request, allowed, result, code))
         except RequestError as error:
             held.later.refuse(error)
+        except Exception as error:  # it waits no more, so somebody must answer it, and its neighbours come after it
+            _logger.exception("a held pull failed topic=%s group=%s", header.topic, header.consumer_group)
+            held.later.refuse(SystemFailure(f"the messages could not be read: {error}"))
 
     # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
