@@ -31,7 +31,9 @@ class GoldenStore:
     def extract(self, target: Path) -> Path:
         """Unpack the store directory, with the modification times that it had."""
         with tarfile.open(self.path / "store.tar.xz") as archive:
-            archive.extractall(target, filter="tar")
+            # As an attribute: the argument of this name is younger than Python 3.11.2, that of Debian 12.
+            archive.extraction_filter = getattr(tarfile, "tar_filter", None)
+            archive.extractall(target)
         return target
 
     @cache  # noqa: B019  there are seventeen of them
