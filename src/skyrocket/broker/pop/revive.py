@@ -34,7 +34,7 @@ from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import ServiceClock
 from skyrocket.errors import DataError, StoreError
-from skyrocket.format.properties import MAX_BYTES, find_property
+from skyrocket.format.properties import MAX_BYTES, find_property, whole_number
 from skyrocket.format.property_bytes import ORIGIN_GROUP
 from skyrocket.format.record import decode_record
 from skyrocket.format.revive_log import (
@@ -226,9 +226,9 @@ class ReviveService:
     def _note(self, queue: ReviveQueue, offset: int, record: memoryview) -> None:
         try:
             message = decode_record(record, check_crc=True)
-            deliver = message.properties.get(names.TIMER_DELIVER_MS, "")
-            if deliver.isdigit():
-                queue.end_ms = max(queue.end_ms, int(deliver))
+            deliver_ms = whole_number(message.properties.get(names.TIMER_DELIVER_MS, "").encode())
+            if deliver_ms is not None:
+                queue.end_ms = max(queue.end_ms, deliver_ms)
             tag = message.tags or ""
             queue.counts[tag] += 1
             if tag == CHECK_POINT_TAG:
