@@ -18,7 +18,9 @@ def main(target: Path) -> None:
     unpacking = target.with_name(f".{target.name}.unpacking")
     unpacking.mkdir(parents=True, exist_ok=True)
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(unpacking, filter="data")
+        # As an attribute: the argument of this name is younger than Python 3.11.2, that of Debian 12.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(unpacking)
     unpacking.rename(target)
 
 

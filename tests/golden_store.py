@@ -31,8 +31,8 @@ class GoldenStore:
     def extract(self, target: Path) -> Path:
         """Unpack the store directory, with the modification times that it had."""
         with tarfile.open(self.path / "store.tar.xz") as archive:
-            if hasattr(tarfile, "tar_filter"):  # since 3.11.4; Debian 12 has an older one
-                archive.extraction_filter = tarfile.tar_filter
+            # As an attribute: the argument of this name is younger than Python 3.11.2, that of Debian 12.
+            archive.extraction_filter = getattr(tarfile, "tar_filter", None)
             archive.extractall(target)
         return target
 

@@ -34,6 +34,7 @@ MAX_LENGTH: Final = 65_536
 MAX_OPERANDS: Final = 2048
 _MAX_DEPTH: Final = 100
 _MAX_CHAINED: Final = 100
+_MAX_DIGITS: Final = 19  # of a whole number of 64 bits
 _TEXT_TESTS: Final[dict[str, Callable[[str, str], bool]]] = {
     "CONTAINS": lambda value, part: part in value,
     "STARTSWITH": str.startswith,
@@ -305,8 +306,9 @@ class _Reading:
             case Kind.STRING:
                 return _literal(word.text, word)
             case Kind.INTEGER:
-                number = int(word.text.rstrip("lL"))
-                if number >= 1 << 63:
+                digits = word.text.rstrip("lL")
+                # Python itself refuses to read a number of thousands of digits.
+                if len(digits) > _MAX_DIGITS or (number := int(digits)) >= 1 << 63:
                     raise self._error("a number of more than 64 bits", word)
                 return _literal(Int32(number) if number < 1 << 31 else number, word)
             case Kind.DECIMAL:

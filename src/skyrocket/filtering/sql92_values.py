@@ -22,6 +22,7 @@ class EvaluationError(ValueError):
 
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
+_BLANKS: Final = "".join(map(chr, range(33)))  # what Java's trim takes away; Python's strip knows few of them
 _JAVA_DOUBLE: Final = re.compile(
     r"[\x00-\x20]*[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?)[\x00-\x20]*"
 )
@@ -42,7 +43,8 @@ def decimal(text: str) -> float:
     """Double.valueOf; hexadecimal forms are not known here."""
     if _JAVA_DOUBLE.fullmatch(text) is None:
         raise EvaluationError(f"{text!r} is not a number")
-    return float(text.strip("".join(map(chr, range(33)))).rstrip("fFdD") if "nity" not in text else text.strip())
+    text = text.strip(_BLANKS)
+    return float(text if text.endswith("y") else text.rstrip("fFdD"))
 
 
 def equal(left: Value, right: Value) -> bool | None:

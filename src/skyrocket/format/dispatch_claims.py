@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.dtypes import Bools, Int64s
 from skyrocket.format.index_keys import key_hashes, key_prefixes
+from skyrocket.format.properties import whole_number
+from skyrocket.format.queue_entry import MOST_BATCH_MESSAGES
 from skyrocket.format.record_columns import Parts
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.format.text_hashes import Texts, hash_texts
@@ -183,10 +185,10 @@ class Claimer:
         bases = _values(properties.texts(property_names.INNER_BASE)) if rows else {}
         counts = _values(properties.texts(property_names.INNER_NUM)) if rows else {}
         for row in rows:
-            if (base := bases.get(row, b"")).isdigit():
-                claims["queue_offset"][row] = int(base)
-            if (count := counts.get(row, b"")).isdigit():
-                claims["messages"][row] = int(count)
+            if (base := whole_number(bases.get(row))) is not None:
+                claims["queue_offset"][row] = base
+            if (count := whole_number(counts.get(row))) is not None and count <= MOST_BATCH_MESSAGES:
+                claims["messages"][row] = count
 
     def _light(
         self, parts: Parts, properties: PropertyColumns, topic_numbers: Int64s, enters: Bools, tags_codes: Int64s
@@ -200,11 +202,11 @@ class Claimer:
             names = name_texts.get(row)
             if names is None or not enters[row] or not takes_multi_dispatch(self._topic_name(topic_numbers[row])):
                 continue
-            for topic, offset in zip(names.decode("utf-8", "replace").split(","), offsets.split(b","), strict=False):
-                if offset.isdigit() and is_directory_name(topic):
+            for topic, text in zip(names.decode("utf-8", "replace").split(","), offsets.split(b","), strict=False):
+                if (offset := whole_number(text)) is not None and is_directory_name(topic):
                     light = QueueName(topic, 0 if topic.startswith(LMQ_PREFIX) else int(queue_ids[row]))
                     columns = (physical_offsets, parts.sizes, tags_codes, stored)
-                    found.append((self.numbers.of_queue(light), int(offset), *(column[row] for column in columns), 1))
+                    found.append((self.numbers.of_queue(light), offset, *(column[row] for column in columns), 1))
         return np.array(found, dtype=CLAIM_DTYPE)
 
     def _topic_name(self, number: np.int64) -> str:

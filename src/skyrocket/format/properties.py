@@ -10,6 +10,7 @@ from skyrocket.errors import MessageRefused
 NAME_END = b"\x01"
 PROPERTY_END = b"\x02"
 MAX_BYTES = 32767
+_MOST_DIGITS = 18  # all numbers of so many fit into a Java long
 
 
 def encode_properties(properties: Mapping[str, str], *, trailing_separator: bool = True) -> bytes:
@@ -56,6 +57,14 @@ def find_property(encoded: bytes, name: bytes) -> bytes | None:
                 return value
         at = encoded.rfind(marker, 0, at + len(marker) - 1)
     return None
+
+
+def whole_number(text: bytes | None) -> int | None:
+    """What a property says that is a whole number of 18 digits at most; None when it is none.
+
+    Clients write what they like there, and `int` itself raises ValueError from some thousands of digits on.
+    """
+    return int(text) if text is not None and len(text) <= _MOST_DIGITS and text.isdigit() else None
 
 
 def without_property(encoded: bytes, name: bytes) -> bytes:

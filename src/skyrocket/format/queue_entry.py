@@ -18,6 +18,7 @@ PREFILL_ENTRY = ENTRY.pack(0, PREFILL_SIZE, 0)
 
 BATCH_ENTRY = Struct(">qiqqqhii")
 BATCH_ENTRY_SIZE = BATCH_ENTRY.size
+MOST_BATCH_MESSAGES = (1 << 15) - 1  # that an entry has room for
 
 EXT_UNIT = Struct(">hqqh")  # unit size, tags code, store timestamp, bitmap length
 _EXT_BASE = -(1 << 63)

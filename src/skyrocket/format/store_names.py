@@ -22,6 +22,8 @@ CONVERTED = "skyrocket.converted"  # ours: RocksDB directories after a conversio
 REPAIRED = "skyrocket.repaired"  # ours: what a repair replaced
 
 NAME_DIGITS = 20
+_MOST_NAME_BYTES = 255  # of a directory, on all usual file systems
+_SHORT = _MOST_NAME_BYTES // 4  # signs, which UTF-8 writes with four bytes at most
 
 
 def offset_name(offset: int) -> str:
@@ -42,4 +44,9 @@ def topic_damage(topic: bytes) -> str:
 
 def is_directory_name(name: str) -> bool:
     """Whether a topic can have a directory of its own; a damaged name must not lead out of the store."""
-    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+    return (
+        name not in ("", ".", "..")
+        and "/" not in name
+        and "\0" not in name
+        and (len(name) <= _SHORT or len(name.encode("utf-8", "replace")) <= _MOST_NAME_BYTES)
+    )

@@ -138,8 +138,8 @@ class UnfinishedFrames:
 
 
 def is_in(host: str, allowed: tuple[Network, ...]) -> bool:
-    """Whether an address belongs to one of the networks."""
-    if not allowed:
+    """Whether an address belongs to one of the networks; "" is that of a peer that was gone before it was accepted."""
+    if not allowed or not host:
         return False
     address = plain_address(host)
     return any(address in network for network in allowed)

@@ -86,7 +86,7 @@ def _parse_binary(data: bytes) -> ProxyHeader | None:
 def _address(family: int, host: str, port: str) -> Address:
     try:
         socket.inet_pton(family, host)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: of a zero byte
         raise ProtocolError("a PROXY header with an address that is none") from None
     if not port.isdecimal() or int(port) > 65535:
         raise ProtocolError("a PROXY header with a port that is none")

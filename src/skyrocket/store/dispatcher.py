@@ -16,8 +16,8 @@ from itertools import repeat
 from typing import NamedTuple, cast
 
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.properties import find_property
-from skyrocket.format.queue_entry import ENTRY
+from skyrocket.format.properties import find_property, whole_number
+from skyrocket.format.queue_entry import ENTRY, MOST_BATCH_MESSAGES
 from skyrocket.format.record import BLANK, MAGIC_BLANK, MAGIC_V1, MAGIC_V2, CrcCheck, RecordHead, RecordWalk, WalkEnd
 from skyrocket.format.store_names import is_directory_name, topic_damage
 from skyrocket.model.topic import LMQ_PREFIX, takes_multi_dispatch
@@ -48,9 +48,6 @@ _MOST_RUNS = 512  # of which each is many records
 _COLUMN_RECORDS = 200  # fewer are walked through faster one by one
 _pack_entry = ENTRY.pack
 _join = b"".join
-_MOST_OFFSET = (1 << 63) - 1
-_MOST_MESSAGES = (1 << 15) - 1
-_MOST_DIGITS = 19
 _LARGEST_RECORD = 64 << 20  # one that says that it is larger is not waited for
 
 
@@ -318,8 +315,10 @@ class Dispatcher:
             code = self._tags.code(properties)
         messages = 1
         if not queue.simple:
-            queue_offset = _number(properties, b"INNER_BASE", queue_offset, _MOST_OFFSET)
-            messages = _number(properties, b"INNER_NUM", 1, _MOST_MESSAGES)
+            base = whole_number(find_property(properties, b"INNER_BASE"))
+            queue_offset = queue_offset if base is None else base
+            count = whole_number(find_property(properties, b"INNER_NUM"))
+            messages = count if count is not None and count <= MOST_BATCH_MESSAGES else 1
         was_empty = not queue.entries.tail[1]
         queue.append(physical_offset, size, code, queue_offset, timestamp, messages)
         if was_empty and queue.entries.tail[1]:
@@ -346,11 +345,12 @@ def light_claims(properties: bytes, queue_id: int) -> list[tuple[QueueKey, int]]
     if names is None or offsets is None:
         return []
     claims = []
-    for key, offset in zip(light_queue_keys(names, queue_id), offsets.split(b","), strict=False):
-        if not offset.isdigit() or len(offset) >= _MOST_DIGITS or not is_directory_name(key[0]):
-            log.warning("light queue without a name or offset queue=%r offset=%r", key[0], offset)
+    for key, text in zip(light_queue_keys(names, queue_id), offsets.split(b","), strict=False):
+        offset = whole_number(text)
+        if offset is None or not is_directory_name(key[0]):
+            log.warning("light queue without a name or offset queue=%r offset=%r", key[0], text)
             continue
-        claims.append((key, int(offset)))
+        claims.append((key, offset))
     return claims
 
 
@@ -363,12 +363,3 @@ def light_queue_keys(names: bytes, queue_id: int) -> list[QueueKey]:
     """Topic and queue id of the light queues of a record in a queue; LMQs have only queue 0."""
     texts = names.decode("utf-8", "replace").split(",")
     return [(text, 0 if text.startswith(LMQ_PREFIX) else queue_id) for text in texts]
-
-
-def _number(properties: bytes, name: bytes, default: int, most: int) -> int:
-    """The number that a property holds; the default where it holds none that an entry could hold."""
-    text = find_property(properties, name)
-    if text is None or not text.isdigit() or len(text) > _MOST_DIGITS:
-        return default
-    number = int(text)
-    return number if number <= most else default

@@ -15,7 +15,8 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.batch import BatchColumns, BatchElement
 from skyrocket.format.crc import reserve_record_crc
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
-from skyrocket.format.properties import PROPERTY_END, find_property, with_property, without_property
+from skyrocket.format.properties import PROPERTY_END, find_property, whole_number, with_property, without_property
+from skyrocket.format.queue_entry import MOST_BATCH_MESSAGES
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
 from skyrocket.store.batch_records import BatchOrigin
@@ -44,7 +45,6 @@ from skyrocket.store.write_gate import PUTS, WriteGate
 log = logging.getLogger(__name__)
 
 _LARGEST_FRAME = 33_000  # what surrounds the body of a record, at most: head, topic, properties, and the blank behind
-_MAX_INNER_MESSAGES = 32767
 _PUT_SECONDS = 30.0  # a disk that takes longer fails other things first
 _MOST_WAITING_BYTES = 64 << 20  # in the hands of the log's writer, whose disk stands still
 
@@ -330,16 +330,17 @@ class Intake:
 
     def _number_inner_batch(self, queue: TopicQueue, message: PutMessage) -> tuple[bytes, int]:
         """Properties with the first queue offset of an inner batch, and the number of its messages."""
-        number = find_property(message.properties, b"INNER_NUM")
+        text = find_property(message.properties, b"INNER_NUM")
         if not message.sys_flag & flags.INNER_BATCH:
-            if number is not None and not queue.simple:
+            if text is not None and not queue.simple:
                 raise StoreError("INNER_NUM without the flag of an inner batch")
             return message.properties, 1
         if queue.simple:
             raise StoreError(f"an inner batch, but {queue.topic} is not a batch topic")
-        if number is None or not number.isdigit() or not 0 < int(number) <= _MAX_INNER_MESSAGES:
-            raise StoreError(f"an inner batch of {number!r} messages; 1 to {_MAX_INNER_MESSAGES} are allowed")
-        return _with_value(message.properties, b"INNER_BASE", b"%d" % queue.next_offset), int(number)
+        number = whole_number(text)
+        if number is None or not 0 < number <= MOST_BATCH_MESSAGES:
+            raise StoreError(f"an inner batch of {text!r} messages; 1 to {MOST_BATCH_MESSAGES} are allowed")
+        return _with_value(message.properties, b"INNER_BASE", b"%d" % queue.next_offset), number
 
     def _light_queues(self, queue: TopicQueue, properties: bytes) -> list[TopicQueue]:
         """The light queues that a message asks for."""

@@ -50,3 +50,10 @@ async def test_what_cannot_be_followed_is_refused(of: str) -> None:
     async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
         answer = await visitor.http.get("/api/live", params={"of": of})
         assert (answer.status_code, answer.json()["kind"]) == (400, "BadInput")
+
+
+@pytest.mark.parametrize("number", ["x", "²", "-1", "7", "9" * 5000])
+async def test_a_copy_that_cannot_be_is_refused(number: str) -> None:
+    async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
+        answer = await visitor.http.get(f"/api/copies/{number}")
+        assert (answer.status_code, answer.json()["kind"]) == (400, "BadInput")

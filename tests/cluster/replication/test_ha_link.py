@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 import resource
 import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
@@ -347,3 +349,15 @@ async def test_a_master_that_is_not_found_at_once_is_told_when_it_lasts(caplog: 
     assert caplog.messages == ["not following reason=the address of the master's HA port is not known"]
     following.cancel()
     await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_somebody_who_looks_whether_the_port_is_open_and_goes_at_once_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_master(tmp_path / "master") as master:
+        end = master.put(10)
+        with socket.create_connection((master.address.host, master.address.port)) as look:
+            look.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        async with following(tmp_path / "slave", master.address) as slave:
+            await until(lambda: has_end(slave, end))
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]

@@ -178,3 +178,16 @@ def test_only_the_end_of_the_log_is_read_and_it_may_begin_anywhere(tmp_path: Pat
             assert found == 200 if tail == 10**9 else tail // 1400 <= found <= tail // 1000
             known = [n for n, number in enumerate(numbers) if number is not None and window.find(number, f"u{n}")]
             assert known == list(range(200 - found, 200))
+
+
+def test_a_queue_id_of_thousands_of_digits_in_a_message_keeps_no_broker_from_starting(tmp_path: Path) -> None:
+    with MessageStore(tmp_path, SMALL, store_host=HOST) as store:
+        for sequence, odd in enumerate((b"", b"REAL_QID\x01" + b"9" * 5000 + b"\x02", b"REAL_QID\x01x\x02")):
+            text = properties("a", sequence, f"u{sequence}") + odd
+            assert store.put(PutMessage("T", 3, b"x", text, 0, 0, 1, BORN)).ok
+        window = DuplicateWindow()
+        assert window.read_again(store.commit_log, HOST) == 3
+    for sequence in range(3):
+        number = number_of("T", 3, properties("a", sequence, f"u{sequence}"))
+        assert number is not None
+        assert window.find(number, f"u{sequence}") is not None

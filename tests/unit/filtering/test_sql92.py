@@ -113,6 +113,7 @@ def test_what_an_expression_says_of_a_message(expression: str, expected: bool) -
         ("a = 0.0", "not above zero", 4),
         ("a = 1e999", "too large", 4),
         ("a = 99999999999999999999", "64 bits", 4),
+        ("a > " + "9" * 5000, "64 bits", 4),  # more digits than Python itself reads
         ("a = 'open", "never closed", 4),
         ("a = #", "'#'", 4),
         ("NOT a > 5", "compares numbers", 0),
@@ -181,6 +182,29 @@ def test_any_text_is_read_or_refused_and_any_message_answered(expression: str, p
         position = 0
         assert wanted.matches(properties) in (True, False)
     assert 0 <= position <= len(expression)
+
+
+@pytest.mark.parametrize("blanks", [" ", "\x00", "\x03", "\x1b\x1f\n", "\x00 \x08"])
+@pytest.mark.parametrize(("text", "above", "below"), [("Infinity", True, False), ("-Infinity", False, True)])
+def test_infinity_is_read_with_all_the_blanks_that_java_takes_away(
+    blanks: str, text: str, above: bool, below: bool
+) -> None:
+    """One such property ended the pulls of every consumer that filtered by it."""
+    properties = {"rate": f"{blanks}{text}{blanks}"}
+    assert compile_filter("rate > 2.5").matches(properties) is above
+    assert compile_filter("rate < 2.5").matches(properties) is below
+
+
+_BLANK_SIGNS = st.text(st.characters(max_codepoint=32), max_size=3)
+_NUMBER_TEXTS = st.sampled_from(["Infinity", "NaN", "1", "1.5", ".5", "5.", "1e9", "2f", "3D", "1e", "f", "Inf", ""])
+
+
+@given(
+    st.tuples(_BLANK_SIGNS, st.sampled_from(["", "+", "-"]), _NUMBER_TEXTS, _BLANK_SIGNS).map("".join),
+    st.sampled_from(["a > 1.5", "a = 1.5", "1.5 > a", "a > b", "a BETWEEN 0.5 AND 2.5", "a > 1", "a < 5L"]),
+)
+def test_whatever_looks_like_a_number_is_answered(text: str, expression: str) -> None:
+    assert compile_filter(expression).matches({"a": text, "b": "2"}) in (True, False)
 
 
 @given(st.integers(-(2**31), 2**31 - 1), st.integers(0, 2**31 - 1))

@@ -9,6 +9,7 @@ from skyrocket.format.properties import (
     decode_properties,
     encode_properties,
     find_property,
+    whole_number,
     with_property,
     without_property,
 )
@@ -121,3 +122,12 @@ def test_a_name_is_matched_whole() -> None:
     encoded = b"XKEYS\x011\x02note\x01KEYS\x02KEYSX\x013\x02"
     assert find_property(encoded, b"KEYS") is None
     assert without_property(encoded, b"KEYS") == encoded
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [(b"0", 0), (b"007", 7), (b"9" * 18, 10**18 - 1)]
+    + [(text, None) for text in (None, b"", b"-1", b"+1", b" 1", b"x", "²".encode(), b"1" * 19, b"1" * 5000)],
+)
+def test_a_number_that_a_client_wrote_is_read_or_is_none(text: bytes | None, number: int | None) -> None:
+    assert whole_number(text) == number

@@ -122,3 +122,14 @@ def test_a_damaged_record_of_a_store_that_4_9_recovered_is_damage(at: int, copy_
     hurt = store.log_records(newest)[at]
     store.flip(newest, hurt.physical_offset - int(Path(newest).name) + 100)
     store.assert_found(FindingKind.RECORD_DAMAGED, newest)
+
+
+@pytest.mark.parametrize("offset", ["9" * 19, "9" * 5000])
+def test_an_offset_in_a_light_queue_that_is_no_number_ends_no_inspection(tmp_path: Path, offset: str) -> None:
+    """Clients may say it to a broker without light queues, which stores it as it comes."""
+    stores = Stores(tmp_path, FakeClock())
+    store = stores.open()
+    put(store, properties={"INNER_MULTI_DISPATCH": "%LMQ%a", "INNER_MULTI_QUEUE_OFFSET": offset})
+    store.dispatch()
+    store.close()
+    assert [finding for finding in findings(tmp_path / "store") if finding.severity is Severity.ERROR] == []

@@ -1,7 +1,9 @@
 """Who the client behind a load balancer is."""
 
 import contextlib
+import logging
 import socket
+import struct
 
 import pytest
 
@@ -17,6 +19,7 @@ from skyrocket.remoting.proxy_protocol import ProxyHeader, parse
 from skyrocket.remoting.router import Router
 from skyrocket.remoting.server import ServerSettings
 from tests.unit.remoting.peers import RawPeer, request, serving
+from tests.waiting import until
 
 V2 = b"\r\n\r\n\x00\r\nQUIT\n"
 V2_IPV4 = V2 + b"\x21\x11\x00\x0f" + bytes([10, 1, 2, 3, 10, 0, 0, 9]) + b"\x1f\x90\x2a\x9f" + b"tlv"
@@ -49,6 +52,7 @@ def test_a_header_is_understood_however_it_is_cut(
     [
         b"PROXY TCP4 10.1.2.3 10.0.0.9 8080\r\n",
         b"PROXY TCP4 10.1.2.300 10.0.0.9 8080 1\r\n",
+        b"PROXY TCP4 10.1.2.3\0 10.0.0.9 8080 1\r\n",
         b"PROXY TCP4 10.1.2.3 10.0.0.9 80800 1\r\n",
         b"PROXY UDP4 10.1.2.3 10.0.0.9 8080 1\r\n",
         b"PROXY " + b"x" * 101,
@@ -98,6 +102,19 @@ async def test_a_header_of_anybody_else_closes_the_connection_and_is_logged(
             assert await peer.is_closed()
             assert server.counters.closed[CloseReason.PROTOCOL] == 1
     assert "proxyProtocolNetworks" in caplog.text
+
+
+async def test_a_balancer_that_looks_whether_we_are_there_and_goes_at_once_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its connection is reset before it is accepted: nobody knows any more whose it was."""
+    async with serving(settings=ServerSettings(proxy_networks=networks("10.0.0.0/8", "key"))) as (server, address):
+        with socket.create_connection((address.host, address.port)) as look:
+            look.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        async with RawPeer.connected(address) as peer:
+            assert (await peer.asks(request())).code == 0
+            await until(lambda: server.connection_count == 1)
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_an_address_has_a_bounded_number_of_connections_also_behind_a_proxy() -> None:

@@ -1,5 +1,6 @@
 """Dispatch: log → queues → index → listeners, in log order; delay topic; light queues."""
 
+import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -217,12 +218,35 @@ def test_system_topics_do_not_feed_light_queues(stores: Stores, topic: str) -> N
     assert "INNER_MULTI_QUEUE_OFFSET" not in record(store, result.physical_offset).properties
 
 
-@pytest.mark.parametrize("names", ["%LMQ%a/b", "../../elsewhere", "%LMQ%a,,%LMQ%b", "..", "%LMQ%a,%LMQ%a"])
+@pytest.mark.parametrize(
+    "names",
+    ["%LMQ%a/b", "../../elsewhere", "%LMQ%a,,%LMQ%b", "..", "%LMQ%a,%LMQ%a", "%LMQ%" + 251 * "9", "%LMQ%" + 126 * "é"],
+)
 def test_names_that_cannot_be_directories_are_refused(stores: Stores, names: str) -> None:
     store = stores.open(multi_dispatch=True)
     assert store.put(light(names)).status is PutStatus.MESSAGE_ILLEGAL
     assert len(list(Path(store.paths.consume_queue).iterdir())) == 0
     assert store.put(light("%LMQ%a")).ok
+
+
+def test_a_light_queue_may_have_a_name_as_long_as_a_directory(stores: Stores) -> None:
+    store = stores.open(multi_dispatch=True)
+    name = "%LMQ%" + 125 * "é"
+    assert store.put(light(name)).ok
+    store.dispatch()
+    store.flush_queues()
+    assert (Path(store.paths.consume_queue) / name / "0").is_dir()
+
+
+def test_a_light_queue_with_a_name_too_long_in_a_log_of_others_does_not_stop_the_store(stores: Stores) -> None:
+    plain = stores.open()
+    claim = {"INNER_MULTI_DISPATCH": "%LMQ%" + 300 * "9", "INNER_MULTI_QUEUE_OFFSET": "0"}
+    assert put(plain, properties=claim).ok  # without light queues it means nothing
+    plain.close()
+    for path in (Path(plain.paths.consume_queue), Path(plain.paths.checkpoint)):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    store = stores.open(multi_dispatch=True)
+    assert [queue.topic for queue in store.queues] == [TOPIC]
 
 
 def test_offsets_that_a_client_claims_are_replaced_by_the_true_ones(stores: Stores) -> None:

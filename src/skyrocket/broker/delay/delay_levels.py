@@ -32,7 +32,7 @@ from skyrocket.model.topic import SCHEDULE_TOPIC
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.consume_queue import ConsumeQueue
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.results import PutResult
+from skyrocket.store.results import NEVER_TAKEN, PutResult
 
 _logger = logging.getLogger(__name__)
 
@@ -296,10 +296,13 @@ class DelayLevels:
         return self._account(level, begin, offset, places, results)
 
     def _account(self, level: _Level, begin: int, end: int, places: Sequence[int], results: Sequence[PutResult]) -> int:
-        """Go on behind what was taken; what was not is tried again."""
-        failed = [number for number, result in enumerate(results) if not result.ok]
-        taken = [number for number, result in enumerate(results) if result.ok]
-        level.delivered += len(taken)
+        """Go on behind what was taken, or never will be; what was not is tried again."""
+        refused = [number for number, result in enumerate(results) if result.status in NEVER_TAKEN]
+        for number in refused:
+            self._drop(level, places[number], f"{results[number].status.value} {results[number].remark}")
+        failed = [number for number, result in enumerate(results) if not (result.ok or number in refused)]
+        taken = [number for number, result in enumerate(results) if result.ok or number in refused]
+        level.delivered += len(taken) - len(refused)
         now = self._clock.monotonic()
         for number in taken:
             level.held.pop(places[number], None)
@@ -316,7 +319,7 @@ class DelayLevels:
         if (failed or level.held) and not goes_on:
             level.rests_until = now + RETRY_SECONDS
         if end > begin:
-            log_end = max((results[number].end_offset for number in taken), default=0)
+            log_end = max((result.end_offset for result in results if result.ok), default=0)
             level.passed(end, log_end)
         level.settle(self._store.commit_log.flushed_offset)
         return max(end - begin, len(taken) if goes_on else 0)
@@ -346,8 +349,11 @@ class DelayLevels:
                 raise DataError("it is the half of a transaction, and those cannot be delayed")
             return message
         except DataError as error:
-            level.dropped += 1
-            _logger.error(
-                "a delayed message cannot be delivered level=%d offset=%d reason=%s", level.number, offset, error
-            )
+            self._drop(level, offset, error)
             return None
+
+    def _drop(self, level: _Level, offset: int, reason: object) -> None:
+        level.dropped += 1
+        _logger.error(
+            "a delayed message cannot be delivered level=%d offset=%d reason=%s", level.number, offset, reason
+        )

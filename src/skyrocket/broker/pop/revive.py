@@ -34,7 +34,7 @@ from skyrocket.broker.state.live_settings import LiveSettings
 from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import ServiceClock
 from skyrocket.errors import DataError, StoreError
-from skyrocket.format.properties import MAX_BYTES, find_property
+from skyrocket.format.properties import MAX_BYTES, find_property, whole_number
 from skyrocket.format.property_bytes import ORIGIN_GROUP
 from skyrocket.format.record import decode_record
 from skyrocket.format.revive_log import (
@@ -51,7 +51,7 @@ from skyrocket.model.pop_retry import is_ambiguous, normal_topic, pop_retry_topi
 from skyrocket.protocol.errors import RequestError
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.results import GetStatus, PutResult, PutStatus
+from skyrocket.store.results import NEVER_TAKEN, GetStatus, PutResult
 
 _logger = logging.getLogger(__name__)
 
@@ -65,7 +65,6 @@ READ_AT_ONCE: Final = 256  # messages of one queue in one step, so that the even
 # By how much longer a message is hidden that could not be put, by the number of attempts.
 AGAIN_SECONDS: Final = (10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
 # A message is refused for good, or only now.
-_REFUSED: Final = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
 @dataclass(slots=True)
@@ -226,9 +225,9 @@ class ReviveService:
     def _note(self, queue: ReviveQueue, offset: int, record: memoryview) -> None:
         try:
             message = decode_record(record, check_crc=True)
-            deliver = message.properties.get(names.TIMER_DELIVER_MS, "")
-            if deliver.isdigit():
-                queue.end_ms = max(queue.end_ms, int(deliver))
+            deliver_ms = whole_number(message.properties.get(names.TIMER_DELIVER_MS, "").encode())
+            if deliver_ms is not None:
+                queue.end_ms = max(queue.end_ms, deliver_ms)
             tag = message.tags or ""
             queue.counts[tag] += 1
             if tag == CHECK_POINT_TAG:
@@ -304,7 +303,7 @@ class ReviveService:
         if result.ok:
             queue.counts["revived"] += 1
             self.revived[group, normal_topic(topic, group)] += 1
-        elif result.status in _REFUSED:
+        elif result.status in NEVER_TAKEN:
             queue.counts["refused"] += 1
             _logger.error(
                 "a popped message could not be revived topic=%s group=%s queue=%d offset=%d reason=%s %s",

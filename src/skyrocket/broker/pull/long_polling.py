@@ -93,14 +93,15 @@ class LongPolling:
                     self.resume(pull)
 
     def _wake(self, key: QueueKey, is_due: Callable[[HeldPull], bool]) -> None:
-        pulls = self.held.pop(key, [])
         due: list[HeldPull] = []
         kept: list[HeldPull] = []
-        for pull in pulls:
+        for pull in self.held.get(key, ()):
             if pull.later.is_open:  # else its connection is gone
                 (due if is_due(pull) else kept).append(pull)
-        if kept:
+        if kept:  # only now: where one's filter fails, all still wait and are looked at again
             self.held[key] = kept
+        else:
+            self.held.pop(key, None)
         self._resume(due)
 
     def _resume(self, due: list[HeldPull]) -> None:

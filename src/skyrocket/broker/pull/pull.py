@@ -3,6 +3,7 @@
 check broker, group, topic, queue, subscription ▸ commit what came along ▸ read ▸ answer, or wait for messages
 """
 
+import logging
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ from skyrocket.observability.histogram import Histogram
 from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.codes import RequestCode, ResponseCode
 from skyrocket.protocol.command import RemotingCommand
-from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError
+from skyrocket.protocol.errors import InvalidParameter, NoPermission, RequestError, SystemFailure
 from skyrocket.protocol.pull_shapes import ShapedPull
 from skyrocket.protocol.requests.answer_template import AnswerTemplate
 from skyrocket.protocol.requests.pulling import (
@@ -37,6 +38,8 @@ from skyrocket.remoting.serving import RawHandler
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.read_ahead import Trail
 from skyrocket.store.results import GetResult, GetStatus
+
+_logger = logging.getLogger(__name__)
 
 _HEADERS: Final[dict[int, type[PullMessage]]] = {
     RequestCode.PULL_MESSAGE: PullMessage,
@@ -161,6 +164,9 @@ class PullProcessor:
             held.later.fill(self._answer(request, allowed, result, code))
         except RequestError as error:
             held.later.refuse(error)
+        except Exception as error:  # it waits no more, so somebody must answer it, and its neighbours come after it
+            _logger.exception("a held pull failed topic=%s group=%s", header.topic, header.consumer_group)
+            held.later.refuse(SystemFailure(f"the messages could not be read: {error}"))
 
     # ── the common pull ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -131,7 +131,11 @@ class SlaveLink(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its base class
-        self.address = Address(*transport.get_extra_info("peername")[:2])
+        peer = transport.get_extra_info("peername")
+        if peer is None:  # reset before it was accepted: somebody has looked whether the port is open
+            transport.abort()
+            return
+        self.address = Address(*peer[:2])
         transport.set_write_buffer_limits(_BUFFERED_BYTES)
         reason = self._server.admit(self, self.address)
         if reason is not None:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from skyrocket.errors import DataError
 from skyrocket.format.crc import CRC_PROPERTY
-from skyrocket.format.properties import find_property, without_property
+from skyrocket.format.properties import find_property, whole_number, without_property
 from skyrocket.format.property_bytes import REAL_QUEUE_ID, REAL_TOPIC
 from skyrocket.format.record import PHYSICAL_OFFSET_AT, read_fixed, read_head
 from skyrocket.store.commit_log import PutMessage
@@ -48,7 +48,8 @@ def real_queue(properties: bytes) -> tuple[str, int]:
 
     RocketMQ: the properties that say so are delivered with it, and so is DELAY.
     """
-    topic, queue_id = find_property(properties, REAL_TOPIC), find_property(properties, REAL_QUEUE_ID)
-    if topic is None or queue_id is None or not queue_id.isdigit():
-        raise DataError(f"its properties REAL_TOPIC and REAL_QID are {topic!r} and {queue_id!r}")
-    return topic.decode("utf-8", "replace"), int(queue_id)
+    topic, text = find_property(properties, REAL_TOPIC), find_property(properties, REAL_QUEUE_ID)
+    queue_id = whole_number(text)
+    if topic is None or queue_id is None:
+        raise DataError(f"its properties REAL_TOPIC and REAL_QID are {topic!r} and {text!r}")
+    return topic.decode("utf-8", "replace"), queue_id

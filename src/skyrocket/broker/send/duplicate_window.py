@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from skyrocket.format.message_id import offset_message_id
-from skyrocket.format.properties import find_property
-from skyrocket.format.property_bytes import SEND_PRODUCER_ID, SEND_SEQUENCE
+from skyrocket.format.properties import find_property, whole_number
+from skyrocket.format.property_bytes import REAL_QUEUE_ID, SEND_PRODUCER_ID, SEND_SEQUENCE
 from skyrocket.format.record import RecordHead
 from skyrocket.format.record_search import possible_records
 from skyrocket.model.message import Host
@@ -26,7 +26,6 @@ from skyrocket.store.commit_log import CommitLog
 _logger = logging.getLogger(__name__)
 
 _LONGEST_PRODUCER_ID: Final = 200
-_MOST_DIGITS: Final = 18
 TAIL_BYTES: Final = 64 << 20
 
 _MARKER: Final = re.compile(re.escape(SEND_SEQUENCE + b"\x01"))
@@ -63,13 +62,13 @@ def number_of(topic: str, queue_id: int, properties: bytes) -> Number | None:
 
     Retries of consumers carry the properties of the first message: their numbers mean nothing.
     """
-    sequence = find_property(properties, SEND_SEQUENCE)
+    sequence = whole_number(find_property(properties, SEND_SEQUENCE))
     producer_id = find_property(properties, SEND_PRODUCER_ID)
     if sequence is None or producer_id is None or topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
         return None
-    if not sequence.isdigit() or len(sequence) > _MOST_DIGITS or len(producer_id) > _LONGEST_PRODUCER_ID:
+    if len(producer_id) > _LONGEST_PRODUCER_ID:
         return None
-    return Number(ProducerQueue(producer_id, topic, queue_id), int(sequence))
+    return Number(ProducerQueue(producer_id, topic, queue_id), sequence)
 
 
 class DuplicateWindow:
@@ -123,8 +122,8 @@ class DuplicateWindow:
         found = 0
         for head in _numbered_records(log, max(log.readable_offset - tail_bytes, log.min_offset)):
             topic = (find_property(head.properties, b"REAL_TOPIC") or head.topic).decode("utf-8", "replace")
-            queue_text = find_property(head.properties, b"REAL_QID") or b""
-            queue_id = int(queue_text) if queue_text.isdigit() else head.queue_id
+            real_queue_id = whole_number(find_property(head.properties, REAL_QUEUE_ID))
+            queue_id = head.queue_id if real_queue_id is None else real_queue_id
             number = number_of(topic, queue_id, head.properties)
             unique_key = (find_property(head.properties, b"UNIQ_KEY") or b"").decode("utf-8", "replace")
             if number is None or number.sequence in self._by_producer.get(number.producer_queue, ()):

@@ -20,7 +20,7 @@ import numpy as np
 
 from skyrocket.broker.state.spans import HOUR_MS, MINUTE_MS, Item, Span
 from skyrocket.clock import Clock
-from skyrocket.format.properties import find_property
+from skyrocket.format.properties import find_property, whole_number
 from skyrocket.format.property_bytes import INNER_NUM
 from skyrocket.protocol.bodies.statistics import BrokerStatsData
 from skyrocket.protocol.errors import SystemFailure
@@ -339,5 +339,5 @@ def _no_pulls() -> list[float]:
 
 def _messages_in(record: DispatchItem) -> int:
     """A batch that is one record counts as the messages that it has."""
-    number = find_property(record[PROPERTIES], INNER_NUM)
-    return int(number) if number is not None and number.isdigit() else 1
+    number = whole_number(find_property(record[PROPERTIES], INNER_NUM))
+    return 1 if number is None else number

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, cast
 
 from skyrocket.broker.rules.stored_copy import real_queue, stored_copy
 from skyrocket.errors import DataError
-from skyrocket.format.properties import MAX_BYTES, find_property, with_property, without_property
+from skyrocket.format.properties import MAX_BYTES, find_property, whole_number, with_property, without_property
 from skyrocket.format.property_bytes import (
     REAL_TOPIC,
     TIMER_DELETE_UNIQUE_KEY,
@@ -109,8 +109,8 @@ def delivered(record: memoryview, unit: TimerUnit, now_ms: int) -> PutMessage:
     properties = _with(before, TIMER_ENQUEUED_MS, b"%d" % unit.write_time_ms)
     properties = _with(properties, TIMER_DEQUEUED_MS, b"%d" % now_ms)
     if unit.rolls:
-        rolls = find_property(before, TIMER_ROLLS) or b"0"
-        properties = _with(properties, TIMER_ROLLS, b"%d" % (int(rolls) + 1 if rolls.isdigit() else 1))
+        rolls = whole_number(find_property(before, TIMER_ROLLS)) or 0
+        properties = _with(properties, TIMER_ROLLS, b"%d" % (rolls + 1))
         message.topic, message.queue_id = TIMER_TOPIC, 0
     else:
         message.topic, message.queue_id = real_queue(before)

@@ -4,7 +4,7 @@ Whoever has rolled them knows. A broker that begins with the queue of another (a
 it here: the copy that has rolled most often is the newest.
 """
 
-from skyrocket.format.properties import find_property
+from skyrocket.format.properties import find_property, whole_number
 from skyrocket.format.property_bytes import REAL_TOPIC, TIMER_ROLLS, UNIQUE_KEY
 
 _Timer = tuple[bytes, bytes]  # topic and unique key
@@ -32,8 +32,7 @@ class RolledCopies:
 
 
 def _rolls_of(properties: bytes) -> int:
-    text = (find_property(properties, TIMER_ROLLS) or b"") if TIMER_ROLLS in properties else b""
-    return int(text) if text.isdigit() else 0
+    return whole_number(find_property(properties, TIMER_ROLLS)) or 0 if TIMER_ROLLS in properties else 0
 
 
 def _timer_of(properties: bytes) -> _Timer | None:

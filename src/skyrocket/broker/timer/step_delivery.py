@@ -25,7 +25,7 @@ from skyrocket.format.property_bytes import REAL_TOPIC
 from skyrocket.format.timer_log import MAGIC_DELETE, MAGIC_ROLL, NO_POSITION, TimerUnit
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.results import PutStatus
+from skyrocket.store.results import NEVER_TAKEN, PutStatus
 from skyrocket.store.timer.timer_files import TimerFiles
 
 _logger = logging.getLogger(__name__)
@@ -37,7 +37,6 @@ GROUP_BYTES: Final = 1 << 20
 RETRY_SECONDS: Final = 0.1  # after a message was not taken
 
 _SAME_FAILURE_SECONDS: Final = 60.0
-_NEVER_TAKEN: Final = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
 @dataclass(slots=True, eq=False)
@@ -271,7 +270,7 @@ class StepDelivery:
     def _fate_of_put(self, each: _Passed, status: PutStatus, waits_anyhow: bool) -> _Fate:
         if status is PutStatus.PUT_OK:
             return _Fate.TAKEN
-        if status not in _NEVER_TAKEN:
+        if status not in NEVER_TAKEN:
             if not waits_anyhow:
                 self._complain(each.topic, status)
             return _Fate.NOT_TAKEN

@@ -17,7 +17,7 @@ from skyrocket.broker.rules.stored_copy import stored_copy
 from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
 from skyrocket.format.message_id import offset_message_id
-from skyrocket.format.properties import find_property, without_property
+from skyrocket.format.properties import find_property, whole_number, without_property
 from skyrocket.format.property_bytes import (
     CHECK_IMMUNITY_SECONDS,
     HALF_QUEUE_OFFSET,
@@ -67,19 +67,19 @@ class HalfMessage:
     @property
     def checks(self) -> int:
         """How often it was passed over, with or without a question; RocketMQ counts both."""
-        return _number(find_property(self.message.properties, TRANSACTION_CHECK_TIMES)) or 0
+        return whole_number(find_property(self.message.properties, TRANSACTION_CHECK_TIMES)) or 0
 
     @property
     def first_queue_offset(self) -> int | None:
         """Where its first copy was; known of those with an immunity time that were passed over within it."""
-        return _number(find_property(self.message.properties, HALF_QUEUE_OFFSET))
+        return whole_number(find_property(self.message.properties, HALF_QUEUE_OFFSET))
 
     def immunity_ms(self, timeout_ms: int) -> int | None:
         """The time of its own in which nobody asks about it; None without one."""
         text = find_property(self.message.properties, CHECK_IMMUNITY_SECONDS)
         if text is None:
             return None
-        seconds = _number(text)
+        seconds = whole_number(text)
         return timeout_ms if seconds is None else seconds * 1000
 
     # ── where it goes ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -137,7 +137,7 @@ def read_half(record: memoryview) -> HalfMessage:
     message, store_host = stored_copy(record)
     message.store_host = store_host
     topic = find_property(message.properties, REAL_TOPIC)
-    queue_id = _number(find_property(message.properties, REAL_QUEUE_ID))
+    queue_id = whole_number(find_property(message.properties, REAL_QUEUE_ID))
     if topic is None or queue_id is None:
         raise DataError("it is not a half message: REAL_TOPIC or REAL_QID is missing")
     return HalfMessage(
@@ -183,10 +183,6 @@ def question(
         broker_name=name,
     )
     return header, encode_record(message, with_replaced(copy.properties, WAIT_STORE_OK, b"false"))
-
-
-def _number(text: bytes | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() and len(text) < 19 else None
 
 
 def _text(value: bytes | None) -> str:

@@ -26,7 +26,7 @@ from skyrocket.errors import DataError, StoreError
 from skyrocket.protocol.errors import SystemFailure
 from skyrocket.remoting.peer import Peer
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.results import PutStatus
+from skyrocket.store.results import NEVER_TAKEN
 
 _logger = logging.getLogger(__name__)
 
@@ -34,7 +34,6 @@ LOOK_SECONDS: Final = 0.1
 STEP_HALVES: Final = 16  # of one step; each is read, copied and sent, and after a start looked up in the index
 
 _HOUR_MS: Final = 3_600_000
-_NEVER_TAKEN: Final = frozenset({PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED})
 
 
 @dataclass(slots=True)
@@ -225,7 +224,7 @@ class TransactionCheck:
         try:
             placed = self._log.put_copy(half, copy)
         except PutRefused as error:
-            if error.result.status not in _NEVER_TAKEN:
+            if error.result.status not in NEVER_TAKEN:
                 raise
             # Its properties fill the record to the brim: with a counter it can never be stored.
             _logger.error("a half message cannot be checked offset=%d reason=%s", half.queue_offset, error)

@@ -7,6 +7,7 @@ from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.topics import GroupOfTopic, groups_of
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.copies import Copy, CopyOrder
+from skyrocket.format.properties import whole_number
 from skyrocket.model.words import said
 
 family = Family("Topics")
@@ -142,7 +143,8 @@ async def stop_copy(call: Call) -> Done:
 
 def _found(call: Call) -> Copy:
     number = call.path["id"]
-    copy = call.parts.copies.find(int(number)) if number.isascii() and number.isdigit() else None
+    known = whole_number(number.encode()) if number.isascii() else None
+    copy = None if known is None else call.parts.copies.find(known)
     if copy is None:
         raise BadInput("there is no copy {number}: /api/copies lists them", number=number)
     return copy

@@ -227,6 +227,21 @@ def test_what_is_not_taken_is_tried_again_and_nothing_twice(
     assert Counter(delayed.bodies()) == {b"0": 1, b"1": 1, b"2": 1, b"3": 1}
 
 
+def test_what_the_store_will_never_take_does_not_hold_up_its_level(tmp_path: Path, clock: FakeClock) -> None:
+    """Anybody may ask for a light queue that cannot be; where the message waits it is not looked at."""
+    delayed = Delayed(tmp_path / "store", clock, multi_dispatch=True)
+    properties = {"DELAY": "1", "REAL_TOPIC": TOPIC, "REAL_QID": "1", "INNER_MULTI_DISPATCH": "%LMQ%a/b"}
+    delayed.put(b"before", 1)
+    assert delayed.store.put(PutMessage(SCHEDULE, 0, b"x", encode_properties(properties))).ok
+    delayed.put(b"behind", 1)
+    clock.advance(seconds=1)
+    assert delayed.fire() == 3
+    assert delayed.bodies() == [b"before", b"behind"]
+    progress = delayed.levels.progress()[0]
+    assert (progress.delivered, progress.dropped, progress.pending) == (2, 1, 0)
+    delayed.stop()
+
+
 def test_a_full_disk_delays_and_loses_nothing(tmp_path: Path, clock: FakeClock) -> None:
     disk = FaultyDisk(tmp_path)
     delayed = Delayed(tmp_path, clock, disk=disk)

@@ -2,6 +2,8 @@
 
 from typing import Any, cast
 
+import pytest
+
 from skyrocket.broker.pull.long_polling import CHECK_SECONDS, HeldPull, LongPolling
 from skyrocket.broker.rules.subscriptions import MessageFilter
 from skyrocket.format.java_hash import java_hash
@@ -96,3 +98,21 @@ def test_a_pull_whose_connection_is_gone_is_forgotten() -> None:
     room.polling.arrived([record(0)])
     assert room.woken == []
     assert room.polling.held_count == 0
+
+
+def test_a_filter_that_fails_takes_nobody_else_out_of_the_room() -> None:
+    room = Room()
+    others = room.hold(), room.hold()
+    failing = room.hold()
+
+    def fails(_: bytes) -> bool:
+        raise ValueError("a filter that cannot be asked")
+
+    failing.wanted = MessageFilter(properties=fails)
+    with pytest.raises(ValueError, match="cannot be asked"):
+        room.polling.arrived([record(0)])
+    assert room.polling.held_count == 3
+    room.queue_end = 1
+    room.clock.advance(seconds=CHECK_SECONDS)
+    room.polling.check()
+    assert room.woken == [*others, failing]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.timer.rolled_copies import RolledCopies
 from skyrocket.format.record import decode_records
 from skyrocket.testing.clock import FakeClock
 from tests.golden_store import GoldenStore
@@ -117,3 +118,14 @@ def test_a_slave_that_had_parked_less_delivered_nothing_for_sure(timed: Timed, c
     timed.service.delivered_elsewhere(parked_before=1, due_before_ms=clock.now_ms())
     timed.fire()
     assert timed.bodies() == [b"one", b"two"]
+
+
+def test_how_often_a_timer_has_rolled_is_read_from_whatever_its_sender_wrote() -> None:
+    copies = RolledCopies()
+    first, odd, rolled = (
+        b"UNIQ_KEY\x01u\x02REAL_TOPIC\x01T\x02" + rolls
+        for rolls in (b"", b"TIMER_ROLL_TIMES\x01" + b"9" * 5000 + b"\x02", b"TIMER_ROLL_TIMES\x011\x02")
+    )
+    for copy in (odd, rolled):
+        copies.note(copy)
+    assert [copies.has_newer(copy) for copy in (first, odd, rolled)] == [True, True, False]

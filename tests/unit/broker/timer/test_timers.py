@@ -96,6 +96,22 @@ def test_a_time_beyond_the_window_rolls_and_is_still_met(tmp_path: Path, clock: 
     timed.stop()
 
 
+@pytest.mark.parametrize("rolls", ["9" * 5000, "x", "²"])
+def test_a_sender_who_says_how_often_his_timer_has_rolled_does_not_stop_the_timer(
+    tmp_path: Path, clock: FakeClock, rolls: str
+) -> None:
+    timed = Timed(tmp_path / "store", clock, timer_roll_window=10)
+    due_ms = clock.now_ms() + 15_000
+    timed.put(b"far", TIMER_DELIVER_MS=str(due_ms), UNIQ_KEY="far", TIMER_ROLL_TIMES=rolls)
+    timed.put_at(b"another", due_ms)
+    while clock.now_ms() < due_ms:
+        clock.advance(ms=500)
+        timed.fire()
+    assert sorted(timed.bodies()) == [b"another", b"far"]
+    assert {found.properties["TIMER_ROLL_TIMES"] for found in timed.delivered()} == {"1"}
+    timed.stop()
+
+
 def test_forty_days_are_met_when_they_are_allowed(tmp_path: Path, clock: FakeClock) -> None:
     timed = Timed(tmp_path / "store", clock, timer_max_delay_seconds=40 * DAY)
     due_ms = clock.now_ms() + 40 * DAY * 1000
