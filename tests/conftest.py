@@ -14,6 +14,7 @@ import pytest
 from skyrocket.remoting.event_loop import loop_factory
 from tests import ROOT
 from tests.golden_store import GOLDEN_STORES, GoldenStore, Line
+from tests.left_clients import description_of, end_those_of_the_process, running_clients
 from tests.loops import run_on
 from tests.outcomes import Recorder
 from tests.raw_store import RawStore
@@ -87,6 +88,17 @@ def _no_complaints(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     yield
     complaints = [r for r in caplog.get_records("call") if r.name == "asyncio" and r.levelno >= logging.ERROR]
     assert not complaints, [record.getMessage() for record in complaints]
+
+
+@pytest.fixture(autouse=True)
+def _no_clients() -> Iterator[None]:
+    """Who makes a client stops it, in the thread of the blocking ones as well; those of wider fixtures may go on."""
+    before = running_clients()
+    yield
+    if running_clients() - before:
+        end_those_of_the_process()
+    left = running_clients() - before
+    assert not left, f"left behind: {[*map(description_of, left)]}"
 
 
 @pytest.fixture(scope="session", params=GOLDEN_STORES, ids=str)

@@ -56,6 +56,8 @@ _CLOSE_SECONDS = 5.0
 class MessageStore:
     """A store directory in use."""
 
+    queues_waited = False  # for the disk, when they were to be brought up to date: whoever wants them must come again
+
     def __init__(
         self,
         root: str | os.PathLike[str],
@@ -408,7 +410,8 @@ class MessageStore:
 
     def dispatch(self) -> int:
         """Bring queues up to date; returns how many records were dispatched: none while queues wait for the disk."""
-        if not self.queues.lock.acquire(timeout=_QUEUE_PATIENCE):
+        self.queues_waited = not self.queues.lock.acquire(timeout=_QUEUE_PATIENCE)
+        if self.queues_waited:
             return 0
         try:
             return self.dispatcher.dispatch(self.confirm_offset)

@@ -59,6 +59,8 @@ def bury(rocketmq: LocalCluster, error: Exception, *messages: Message, **given: 
         for message in messages:
             producer.send(message)
         wait_until(lambda: len(rocketmq.dead_letters(GROUP)) == before + len(messages))
+    with rocketmq.admin() as admin:
+        wait_until(lambda: f"%DLQ%{GROUP}" in admin.topics(), "the name server knows of them as well")
 
 
 def fail_until_dead(rocketmq: LocalCluster, delays_s: Sequence[int]) -> None:

@@ -24,7 +24,7 @@ from skyrocket.store.disk import Disk
 from skyrocket.store.results import PutResult
 from skyrocket.testing.clock import FakeClock
 from tests.loops import run_bounded
-from tests.unit.store.stores import UnforcedDisk, small_config
+from tests.unit.store.stores import UnforcedDisk, dispatch, small_config
 
 TOPIC, GROUP = "Orders", "Sellers"
 QUEUE = 2
@@ -80,7 +80,7 @@ class Transacting:
         self.transactions.log.load()
 
     def _dispatch(self) -> None:
-        self.store.dispatch()
+        dispatch(self.store)
 
     def join(self, listener: Listener, group: str = GROUP) -> None:
         connection = cast(Peer, listener)
@@ -110,7 +110,7 @@ class Transacting:
         )
         self.rules.apply(message)
         result = self.store.put(message)
-        self.store.dispatch()
+        dispatch(self.store)
         return result
 
     def end(self, physical_offset: int, word: int, *, from_check: bool = False, **changes: Any) -> Answered:
@@ -127,13 +127,13 @@ class Transacting:
             msg_id="",
         )
         answer = self.transactions.ends.end(cast(Peer, self.producer), replace(header, **changes), b"")
-        self.store.dispatch()
+        dispatch(self.store)
         return answer
 
     def check(self) -> CheckRound:
         """One round now."""
         work = self.transactions.check.check_once(self.clock.now_ms())
-        self.store.dispatch()
+        dispatch(self.store)
         return work
 
     # ── what is in the store ─────────────────────────────────────────────────────────────────────────────────────────
@@ -142,7 +142,7 @@ class Transacting:
         return list(self._messages(topic, queue_id))
 
     def _messages(self, topic: str, queue_id: int) -> Iterator[StoredMessage]:
-        self.store.dispatch()
+        dispatch(self.store)
         offset = max(self.store.min_offset(topic, queue_id), 0)
         while found := list(decode_records(self.store.get(topic, queue_id, offset).join())):
             yield from found

@@ -1,6 +1,8 @@
 """Small stores for tests: a few kilobytes per file, no thread but those of the store, time that stands still."""
 
+import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from queue import Empty, Queue
@@ -54,6 +56,32 @@ def wait_durable(store: MessageStore, result: R) -> R:
     if is_flushed:
         return result._replace(durability=Durability.DISK)
     return result._replace(status=PutStatus.SERVICE_NOT_AVAILABLE, remark=store.failure or "")
+
+
+def dispatch(store: MessageStore) -> None:
+    """Now, even if a thread of the store writes queues for longer than a put waits: in a test nobody comes again."""
+    with store.queues.lock:
+        store.dispatch()
+
+
+@contextlib.contextmanager
+def writing_queues(store: MessageStore) -> Iterator[None]:
+    """As long as a thread of the store writes entries of queues to a slow disk."""
+    is_held, is_over = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with store.queues.lock:
+            is_held.set()
+            is_over.wait()
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    is_held.wait()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def clean_expired(store: MessageStore) -> CleanReport:

@@ -15,7 +15,7 @@ from skyrocket.store import dispatcher
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.index_file import IndexFile
 from skyrocket.store.message_store import MessageStore
-from tests.unit.store.stores import small_config
+from tests.unit.store.stores import small_config, writing_queues
 from tests.waiting import until
 
 
@@ -71,6 +71,18 @@ async def test_nobody_looks_again_and_again_at_a_record_whose_rest_has_not_come(
             await asyncio.sleep(0)
         assert len(looks) < 10
         store.append_raw(len(log) // 2, log[len(log) // 2 :])
+        await until(lambda: store.max_offset("Orders", 0) == 3)
+
+
+async def test_bytes_that_came_while_queues_were_written_are_dispatched_afterwards(tmp_path: Path, log: bytes) -> None:
+    """The last records before a silence of the master: nothing else comes that would have them dispatched."""
+    with MessageStore(tmp_path / "slave", small_config(dispatch_thread=False)) as store:
+        Dispatching(store)
+        with writing_queues(store):
+            store.append_raw(0, log)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert store.max_offset("Orders", 0) == 0
         await until(lambda: store.max_offset("Orders", 0) == 3)
 
 

@@ -66,7 +66,10 @@ class Dispatching:
         if log.is_behind and not self._awaits_writer:
             self._awaits_writer = True
             when_written(self._store, log.written_offset, self._written)
-        elif log.pending and last_end(log.pending[0]) <= self._store.confirm_offset:  # queues wait for the disk
+            return
+        # What a slave has copied is not pending: after its master's last bytes nothing else would have it dispatched.
+        is_held_up = bool(log.pending) and last_end(log.pending[0]) <= self._store.confirm_offset
+        if is_held_up or self._store.queues_waited:
             asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self.request)
 
     def _written(self, ok: bool) -> None:

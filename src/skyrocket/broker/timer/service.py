@@ -420,7 +420,9 @@ class TimerService:
         store = self._store
         if self._must_dispatch is None:
             self._must_dispatch, self._asked_ms = store.commit_log.written_offset, now_ms
-        if store.dispatcher.dispatched_offset < self._must_dispatch and store.commit_log.pending:
+        # Nothing pends of what a slave has copied, whose last record may never be whole.
+        will_go_on = bool(store.commit_log.pending) or store.queues_waited
+        if store.dispatcher.dispatched_offset < self._must_dispatch and will_go_on:
             return False
         if self._must_park is None:
             self._must_park = self._parking.end

@@ -143,7 +143,11 @@ class AssignedQueues:
             return
         dropped = {queue: self._drop(queue) for queue in queues}
         if not self._needs_lock:
-            await self._offsets.persist(queues)
+            self.leaving.update(queues)  # whoever stops may cut off this task: then `end` saves them
+            try:
+                await self._offsets.persist(queues)
+            finally:
+                self.leaving.difference_update(queues)
             for queue in queues:
                 self._offsets.forget(queue)
             return

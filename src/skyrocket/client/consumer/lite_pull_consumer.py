@@ -61,6 +61,7 @@ class LitePullConsumer(Polling):
         )
         self._assigned = False
         self._paused: set[MessageQueue] = set()
+        self._leaving: set[MessageQueue] = set()  # given away, and not saved yet
         self._sharing = asyncio.Lock()
         self._next_commit = 0.0
         self._offsets: OffsetStore
@@ -109,7 +110,8 @@ class LitePullConsumer(Polling):
         self._fetched.wake()
         if self.settings.auto_commit:
             self._note_consumed(self._held)
-        await self._offsets.persist(list(self._held), confirmed=True)
+        # Whoever stops may have cut off a task that gave queues away.
+        await self._offsets.persist([*self._held, *self._leaving], confirmed=True)
 
     # ── which queues ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -218,7 +220,9 @@ class LitePullConsumer(Polling):
             self._note_consumed({queue: self._held[queue] for queue in queues})
         for queue in queues:
             self._drop(self._held.pop(queue))
+        self._leaving.update(queues)
         await self._offsets.persist(queues)
+        self._leaving.difference_update(queues)
         for queue in queues:
             self._offsets.forget(queue)
 

@@ -54,3 +54,9 @@ def connection(settings: SinkSettings) -> SinkClient:
     if key not in _open:
         _open[key] = SinkClient(settings)
     return _open[key]
+
+
+def close_connections() -> None:
+    """Leave all clusters; for whoever ends before his process does."""
+    while _open:
+        _open.popitem()[1].close()

@@ -33,6 +33,11 @@ class SourceClient:
         """Reads ranges of queues."""
         return RangeReader(self.instance, self.granted)
 
+    async def close(self) -> None:
+        """Leave the cluster."""
+        await self.admin.stop()
+        await self.instance.release()
+
 
 class _Process:
     """The event loop thread and the connections of this process."""
@@ -56,9 +61,15 @@ class _Process:
     async def connection(self, cluster: Cluster) -> SourceClient:
         known = self._connections.get(cluster)
         if known is None:
-            known = await _connected(cluster)
-            known = self._connections.setdefault(cluster, known)
+            made = await _connected(cluster)
+            known = self._connections.setdefault(cluster, made)
+            if known is not made:  # of two tasks that began together
+                await made.close()
         return known
+
+    async def close(self) -> None:
+        while self._connections:
+            await self._connections.popitem()[1].close()
 
 
 async def _connected(cluster: Cluster) -> SourceClient:
@@ -97,3 +108,8 @@ def submit(work: Coroutine[Any, Any, T]) -> "Future[T]":
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Do it on the process's loop and wait; every request in it has its own timeout."""
     return submit(work).result()
+
+
+def close_connections() -> None:
+    """Leave all clusters; for whoever ends before his process does."""
+    run(_PROCESS.close())

@@ -34,7 +34,7 @@ from skyrocket.remoting.serving import Answered
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.disk import Disk
 from skyrocket.testing.clock import FakeClock
-from tests.unit.store.stores import UnforcedDisk, small_config
+from tests.unit.store.stores import UnforcedDisk, dispatch, small_config
 
 TOPIC, GROUP = "Orders", "Shop"
 BROKER = "broker-a"
@@ -168,7 +168,7 @@ class PopWorld:
         message = PutMessage(topic, queue_id, body, encode_properties({"UNIQ_KEY": body.hex(), **properties}))
         result = self.store.put(message)
         assert result.ok
-        self.store.dispatch()
+        dispatch(self.store)
         return result.queue_offset
 
     def pass_time(self, ms: int, step_ms: int = 500) -> None:
@@ -185,13 +185,13 @@ class PopWorld:
         """All that is to do at this time."""
         service = self.timers.service
         assert service is not None
-        self.store.dispatch()
+        dispatch(self.store)
         while service.fire_due(self.clock.now_ms()):
-            self.store.dispatch()
-        self.store.dispatch()
+            dispatch(self.store)
+        dispatch(self.store)
         while self.popping.revive.revive_once(self.clock.now_ms()):
-            self.store.dispatch()
-        self.store.dispatch()
+            dispatch(self.store)
+        dispatch(self.store)
         self.popping.polling.pops.check()
         self.popping.polling.notifications.check()
 
@@ -217,7 +217,7 @@ class PopWorld:
             outcome = self.popping.processor.pop(PEER, request)
         except RequestError as error:
             return refusal(request, error)
-        self.store.dispatch()
+        dispatch(self.store)
         assert isinstance(outcome, RemotingCommand | LaterAnswer)
         return outcome
 
@@ -230,7 +230,7 @@ class PopWorld:
 
     def ack(self, popped: Popped) -> None:
         self.popping.acks.ack(PEER, popped.acknowledgement(), b"")
-        self.store.dispatch()
+        dispatch(self.store)
 
     def change(self, popped: Popped, invisible_ms: int) -> Popped:
         """Hide a message until another time; the message with its new receipt."""
@@ -246,7 +246,7 @@ class PopWorld:
         answered = self.popping.acks.change_invisible_time(PEER, header, b"")
         assert isinstance(answered, Answered)
         fields = answered.header
-        self.store.dispatch()
+        dispatch(self.store)
         assert isinstance(fields, ChangeInvisibleTimeAnswer)
         changed = replace(
             receipt,

@@ -43,7 +43,7 @@ from skyrocket.store.results import Durability, PutResult, PutStatus
 from skyrocket.testing.clock import FakeClock
 from skyrocket.testing.faulty_disk import FaultyDisk
 from tests.golden_store import GoldenStore
-from tests.unit.store.stores import UnforcedDisk, small_config
+from tests.unit.store.stores import UnforcedDisk, dispatch, small_config
 from tests.waiting import until
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
@@ -79,7 +79,7 @@ class Delayed:
         message = PutMessage(TOPIC, 1, body, properties, born_timestamp=7, **fields)
         self.rules.apply(message)
         result = self.store.put(message)
-        self.store.dispatch()
+        dispatch(self.store)
         return result
 
     def fire(self) -> int:
@@ -87,7 +87,7 @@ class Delayed:
         passed = 0
         while step := self.levels.fire_due(self.clock.now_ms()):
             passed += step
-        self.store.dispatch()
+        dispatch(self.store)
         return passed
 
     def delivered(self, topic: str = TOPIC, queue_id: int = 1) -> list[StoredMessage]:
@@ -493,7 +493,7 @@ def test_what_waits_in_a_store_of_apache_rocketmq_is_delivered_and_nothing_else(
     clock.advance(hours=2)
     while levels.fire_due(clock.now_ms()):
         pass
-    store.dispatch()
+    dispatch(store)
     delivered = []
     while ends < store.commit_log.written_offset:
         view = store.by_physical_offset(ends)
@@ -552,7 +552,7 @@ class AgainstAModel(RuleBasedStateMachine):
     @rule()
     def fire_once(self) -> None:
         self.delayed.levels.fire_due(self.clock.now_ms())
-        self.delayed.store.dispatch()
+        dispatch(self.delayed.store)
 
     @rule()
     def fire(self) -> None:

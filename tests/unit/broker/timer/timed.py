@@ -24,7 +24,7 @@ from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutResult
 from skyrocket.store.timer.timer_files import TimerFiles
 from skyrocket.testing.clock import FakeClock
-from tests.unit.store.stores import UnforcedDisk, small_config
+from tests.unit.store.stores import UnforcedDisk, dispatch, small_config
 
 TIMER = "rmq_sys_wheel_timer"
 TOPIC = "Orders"
@@ -60,7 +60,7 @@ class Timed:
         self.rules.timers = self.timer_rules
 
     def dispatch(self) -> None:
-        self.store.dispatch()
+        dispatch(self.store)
 
     def put(self, body: bytes, *, topic: str = TOPIC, **properties: str) -> PutResult:
         message = PutMessage(topic, QUEUE, body, encode_properties(properties), born_timestamp=7)
