@@ -137,7 +137,9 @@ class DeadLetterAdmin(GroupAdmin):
         return found[max(len(found) - most, 0) :]
 
     async def _ends_of(self, queue: MessageQueue) -> tuple[int, int]:
-        return await min_offset(self._instance, queue), await max_offset(self._instance, queue)
+        instance = self._instance
+        first = await self._ask_master(queue, lambda seconds: min_offset(instance, queue, timeout=seconds))
+        return first, await self._ask_master(queue, lambda seconds: max_offset(instance, queue, timeout=seconds))
 
     async def _dead_letter_queues(self, group: str) -> list[MessageQueue]:
         instance = self._instance_of()
@@ -160,11 +162,10 @@ class DeadLetterAdmin(GroupAdmin):
     ) -> AsyncIterator[ReceivedMessage]:
         instance = self._instance
         while offset < end:
-            reply = await instance.ask(
+            reply = await self._ask(
                 await instance.master_of(queue),
                 reading(group, queue, offset, min(_BATCH, end - offset)),
                 doing=f"reading the dead letters of group {group}",
-                timeout=self._timeout,
                 accepted=PULL_CODES,
             )
             if reply.code == ResponseCode.SUCCESS:

@@ -327,15 +327,19 @@ class TopicAdmin(AdminCalls):
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """The offset of the next message."""
-        return await max_offset(self._instance_of(), self._full_queue(queue))
+        full, instance = self._full_queue(queue), self._instance_of()
+        return await self._ask_master(full, lambda seconds: max_offset(instance, full, timeout=seconds))
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """The offset of the first message that is still there."""
-        return await min_offset(self._instance_of(), self._full_queue(queue))
+        full, instance = self._full_queue(queue), self._instance_of()
+        return await self._ask_master(full, lambda seconds: min_offset(instance, full, timeout=seconds))
 
     async def offset_at(self, queue: MessageQueue, moment: datetime | float) -> int:
         """The first message stored at or after a moment."""
-        return await offset_at(self._instance_of(), self._full_queue(queue), moment_ms(moment))
+        full, instance = self._full_queue(queue), self._instance_of()
+        at_ms = moment_ms(moment)
+        return await self._ask_master(full, lambda seconds: offset_at(instance, full, at_ms, timeout=seconds))
 
     async def earliest_time(self, queue: MessageQueue) -> int:
         """When the first message that is still there was stored, in ms since 1970; -1 for an empty queue."""
