@@ -442,6 +442,7 @@ class Admin(_Running[_admin.Admin]):
     consumer_lag = waits(_admin.Admin.consumer_lag)
     group_progress = waits(_admin.Admin.group_progress)
     time_spans = waits(_admin.Admin.time_spans)
+    waited_ms = waits(_admin.Admin.waited_ms)
     client_offsets = waits(_admin.Admin.client_offsets)
     committed = waits(_admin.Admin.committed)
     set_offset = waits(_admin.Admin.set_offset)

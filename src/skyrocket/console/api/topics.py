@@ -252,7 +252,8 @@ async def groups_of(call: Call, topic: str) -> list[GroupOfTopic]:
     members = await each(names, view.members.get)
     found = []
     for group in names:
-        figures = group_figures([lag for lag in lags.get(group, []) if lag.queue.topic == topic], call.now_ms)
+        of_topic = [lag for lag in lags.get(group, []) if lag.queue.topic == topic]
+        figures = group_figures(of_topic, view.waits.since(group), call.now_ms)
         connected = members[group]
         clients = 0 if connected is None else len(connected.connections)
         found.append(GroupOfTopic(group, figures.lag, figures.late_ms, view.out_per_second(group, topic), clients))
