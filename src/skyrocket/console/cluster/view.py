@@ -15,6 +15,7 @@ from skyrocket.client.core.errors import BrokerRefused, NoNameServer, NoRoute, N
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
 from skyrocket.console.cluster.checkup import Checkup
+from skyrocket.console.cluster.name_servers import name_servers
 from skyrocket.console.cluster.queries import reported_queries
 from skyrocket.console.cluster.runtime import BrokerState, state_of
 from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers
@@ -62,6 +63,7 @@ class ClusterView:
         self.moved_ms: dict[str, int] = {}  # when each group was last seen to go on
         self.checkup = Checkup(admin, clock)
         self.cluster = SharedAnswer(admin.cluster, _OFTEN_SECONDS, clock)
+        self.name_servers = SharedAnswer(lambda: name_servers(admin), _OFTEN_SECONDS, clock)
         self.brokers = SharedAnswer(self._brokers, _OFTEN_SECONDS, clock)
         self.topics = SharedAnswer(self._topics, _RARELY_SECONDS, clock)
         self.groups = SharedAnswer(self._groups, _RARELY_SECONDS, clock)
@@ -77,6 +79,7 @@ class ClusterView:
     def _single(self) -> tuple[SharedAnswer[Any], ...]:
         return (
             self.cluster,
+            self.name_servers,
             self.brokers,
             self.topics,
             self.groups,

@@ -69,6 +69,7 @@ export const chinese = {
   "Body": "消息体",
   "Born": "产生时间",
   "Broker down": "Broker 离线",
+  "Name server down": "Name Server 离线",
   "Broker": "Broker",
   "Broker's offset": "Broker 位点",
   "Brokers of Apache RocketMQ do not list their half messages: ask the producers.": "Apache RocketMQ 的 Broker 不提供半消息列表，请查询生产者。",
