@@ -63,14 +63,22 @@ class TopicAdmin(AdminCalls):
         await self.put_topic(config, cluster=cluster, broker=broker)
 
     async def put_topic(
-        self, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None
+        self,
+        config: TopicConfig,
+        *,
+        cluster: str | None = None,
+        broker: str | None = None,
+        places: Sequence[BrokerPlace] | None = None,
     ) -> list[BrokerPlace]:
-        """Create a topic or replace it by this one; attributes that are not named stay. Where it was done."""
+        """Create a topic or replace it by this one; attributes that are not named stay. Where it was done.
+
+        Who knows the masters names the places.
+        """
         check_creatable(config.name)
         _check_queues(config)
-        places = await self._places(cluster, broker)
-        await self._each(places, lambda place: self._put_topic(place, config, config.attributes))
-        return places
+        chosen = list(places) if places is not None else await self._places(cluster, broker)
+        await self._each(chosen, lambda place: self._put_topic(place, config, config.attributes))
+        return chosen
 
     async def put_topics(
         self, configs: Sequence[TopicConfig], *, cluster: str | None = None, broker: str | None = None
