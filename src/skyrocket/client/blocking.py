@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, overload
 
 from skyrocket.client.admin import admin as _admin
+from skyrocket.client.admin.dead_letters import ALL_DEAD_LETTERS, DeadLetterFilter
 from skyrocket.client.admin.message_copies import Spans
 from skyrocket.client.consumer import lite_pull_consumer as _lite
 from skyrocket.client.consumer import push_consumer as _push
@@ -348,6 +349,10 @@ class Admin(_Running[_admin.Admin]):
     ) -> Iterator[ReceivedMessage]:
         """What was stored from one moment to before another, one by one."""
         yield from _each(self._inner.messages_between(topic, since, until, tags=tags, key=key))
+
+    def each_dead_letter(self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS) -> Iterator[ReceivedMessage]:
+        """All dead letters of a group, one by one."""
+        yield from _each(self._inner.each_dead_letter(group, wanted))
 
     def messages_of(self, spans: Spans, *, tags: str = ALL_TAGS, key: str | None = None) -> Iterator[ReceivedMessage]:
         """What lies there, one by one."""

@@ -20,6 +20,7 @@ NOT_CALLED: Final = {
     "copy_messages": "`msg copy` goes on from a place that it keeps",
     "count_between": "`msg copy` counts what it shows of the places",
     "create_group": "`group create` looks where it is missing, and applies changes there",
+    "each_dead_letter": "`dlq list` shows as many as are asked for",
     "earliest_time": "`broker list` has the age of the oldest message; `msg at` shows any queue's first",
     "groups": "`group list` shows what `group_table` has of each broker",
     "message_by_offset_id": "`msg get` takes both kinds of ids",

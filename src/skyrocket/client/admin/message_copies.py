@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from heapq import heapify, heappop, heapreplace
 from typing import Final
 
 from skyrocket.client.admin.admin_calls import moment_ms
 from skyrocket.client.admin.message_admin import MessageAdmin
+from skyrocket.client.admin.oldest_first import begun, oldest_first
 from skyrocket.client.admin.topic_admin import TopicAdmin
 from skyrocket.client.core.message import Message, ReceivedMessage
 from skyrocket.client.core.send_receipt import SendReceipt
@@ -48,11 +48,6 @@ def copy_of(message: ReceivedMessage, topic: str) -> Message:
     return Message(topic, message.body, message.tags, tuple(message.keys), own, message.sharding_key)
 
 
-def _age(message: ReceivedMessage) -> tuple[int, str, int]:
-    """Within a millisecond a broker's log knows what came first."""
-    return message.store_timestamp, message.broker_name, message.physical_offset
-
-
 class CopyAdmin(MessageAdmin, TopicAdmin):
     """Reads what was stored within a while, and copies it."""
 
@@ -90,17 +85,8 @@ class CopyAdmin(MessageAdmin, TopicAdmin):
         """What lies there, oldest first."""
         readers = [self._with_key(queue, *span, tags, key) for queue, span in spans.items()]
         try:
-            heads = [(number, await anext(reader, None)) for number, reader in enumerate(readers)]
-            heap = [(*_age(message), number, message) for number, message in heads if message is not None]
-            heapify(heap)
-            while heap:
-                *_, number, message = heap[0]
+            async for message in oldest_first(await begun(readers)):
                 yield message
-                following = await anext(readers[number], None)
-                if following is None:
-                    heappop(heap)
-                else:
-                    heapreplace(heap, (*_age(following), number, following))
         finally:
             for reader in readers:
                 await reader.aclose()
