@@ -49,7 +49,7 @@ ARROWS: dict[str, set[str]] = {
         PACKAGE,
     },  # PACKAGE: its version
     "columns": {"format", "model"},
-    "client": {"remoting", "protocol", "columns", "format", "model", "filtering", "observability"},
+    "client": {"remoting", "protocol", "columns", "format", "model", "filtering", "observability", "schemas"},
     "integrations": {"client", "remoting", "model"},
     "pipeline": {"client", "protocol", "columns", "offline", "format", "filtering", "schemas", "model"},
     PACKAGE: {"client", "model"},  # skyrocket/__init__.py: what applications import

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from skyrocket.client.admin.broker_admin import SettingChange as SettingChange
     from skyrocket.client.admin.dead_letters import DeadLetterFilter as DeadLetterFilter
     from skyrocket.client.admin.group_admin import GroupChange as GroupChange
+    from skyrocket.client.admin.message_copies import CopyProgress as CopyProgress
     from skyrocket.client.admin.message_track import MessageTrack as MessageTrack, TrackType as TrackType
     from skyrocket.client.admin.offset_admin import GroupProgress as GroupProgress, QueueLag as QueueLag
     from skyrocket.client.admin.places import BrokerPlace as BrokerPlace
@@ -133,6 +134,7 @@ _NAMES: Final = {
     "client.admin.account_admin": "Right",
     "client.admin.broker_admin": "SettingChange",
     "client.admin.group_admin": "GroupChange",
+    "client.admin.message_copies": "CopyProgress",
     "client.admin.message_track": "MessageTrack TrackType",
     "client.admin.offset_admin": "GroupProgress QueueLag",
     "client.admin.places": "BrokerPlace",

@@ -16,6 +16,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, Self, TypeVar, overload
 
 from skyrocket.client.admin import admin as _admin
+from skyrocket.client.admin.dead_letters import ALL_DEAD_LETTERS, DeadLetterFilter
+from skyrocket.client.admin.message_copies import Spans
 from skyrocket.client.consumer import lite_pull_consumer as _lite
 from skyrocket.client.consumer import push_consumer as _push
 from skyrocket.client.consumer.handler_types import BatchDecorator, HandlerDecorator
@@ -348,6 +350,14 @@ class Admin(_Running[_admin.Admin]):
         """What was stored from one moment to before another, one by one."""
         yield from _each(self._inner.messages_between(topic, since, until, tags=tags, key=key))
 
+    def each_dead_letter(self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS) -> Iterator[ReceivedMessage]:
+        """All dead letters of a group, one by one."""
+        yield from _each(self._inner.each_dead_letter(group, wanted))
+
+    def messages_of(self, spans: Spans, *, tags: str = ALL_TAGS, key: str | None = None) -> Iterator[ReceivedMessage]:
+        """What lies there, one by one."""
+        yield from _each(self._inner.messages_of(spans, tags=tags, key=key))
+
     start = waits(_admin.Admin.start)
     stop = waits(_admin.Admin.stop)
     name_servers = calls(_admin.Admin.name_servers)
@@ -442,6 +452,7 @@ class Admin(_Running[_admin.Admin]):
     consumer_lag = waits(_admin.Admin.consumer_lag)
     group_progress = waits(_admin.Admin.group_progress)
     time_spans = waits(_admin.Admin.time_spans)
+    waited_ms = waits(_admin.Admin.waited_ms)
     client_offsets = waits(_admin.Admin.client_offsets)
     committed = waits(_admin.Admin.committed)
     set_offset = waits(_admin.Admin.set_offset)
@@ -457,6 +468,8 @@ class Admin(_Running[_admin.Admin]):
     message_by_offset_id = waits(_admin.Admin.message_by_offset_id)
     message_at = waits(_admin.Admin.message_at)
     count_between = waits(_admin.Admin.count_between)
+    spans_between = waits(_admin.Admin.spans_between)
+    go_on_copying = waits(_admin.Admin.go_on_copying)
     send_again = waits(_admin.Admin.send_again)
     copy_messages = waits(_admin.Admin.copy_messages)
     queue_entries = waits(_admin.Admin.queue_entries)

@@ -70,6 +70,16 @@ def decode_header(buffer: bytes | memoryview) -> IndexHeader:
     return header if header.next_number > 0 else header._replace(next_number=1)
 
 
+def can_be_true(header: IndexHeader, capacity: int) -> bool:
+    """Whether a header can be that of a file with so many entries; the index is rebuilt where it cannot."""
+    return (
+        1 <= header.next_number <= capacity
+        and 0 <= header.used_slots < header.next_number
+        and 0 <= header.begin_timestamp <= header.end_timestamp
+        and 0 <= header.begin_physical_offset <= header.end_physical_offset
+    )
+
+
 def key_text(topic: str, key: str) -> str:
     """The text whose hash is stored for a key (or unique key) of a message."""
     return f"{topic}#{key}"

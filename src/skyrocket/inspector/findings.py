@@ -19,6 +19,7 @@ _REBUILD_QUEUES = (
 )
 _REBUILD_INDEX = "Stop the broker, create an empty `abort`, delete `index` and `checkpoint`; the start rebuilds."
 _START = "Start the broker: its recovery repairs this."
+REBUILT = "Start the broker: the next start rebuilds it, because the last process did not stop in order."
 _RESTORE = "Restore the file from a replica or a backup."
 _NOTHING = "Nothing to do."
 

@@ -18,7 +18,7 @@ from skyrocket.format import index_layout as layout
 from skyrocket.format.dispatch_claims import IndexKeys
 from skyrocket.format.dtypes import Int64s
 from skyrocket.format.store_names import INDEX
-from skyrocket.inspector.findings import FindingKind, Findings, Severity
+from skyrocket.inspector.findings import REBUILT, FindingKind, Findings, Severity
 from skyrocket.inspector.log_check import LogExtent
 from skyrocket.inspector.log_chunks import LogChunk
 from skyrocket.inspector.recovery_view import RecoveryView
@@ -97,6 +97,7 @@ class IndexCheck:
         self._store = store
         self._reader = reader
         self._recovery = recovery
+        self._is_held = lock_holder(store.lock) is not None
         self._findings = findings
         self._at_hand: OrderedDict[Path, _Offsets] = OrderedDict()
         self._files: list[_FileRange] = []
@@ -108,7 +109,9 @@ class IndexCheck:
         self._passed_over = _Missing()
         self._tags_indexed = False
         self._missing_tags = _Missing()
-        for path, (shape, inferred) in shapes_of(store.index_files, configured).items():
+        shapes = shapes_of(store.index_files, configured)
+        self._rebuilt = recovery.rebuilt_index_files({path: shape or configured for path, (shape, _) in shapes.items()})
+        for path, (shape, inferred) in shapes.items():
             self._check_file(path, shape, inferred)
         self._files.sort(key=lambda file: file.path.name)
         self._check_seeds()
@@ -172,10 +175,9 @@ class IndexCheck:
         return self._store.name_of((before[-1] if before else self._files[0]).path)
 
     def _check_file(self, path: Path, shape: IndexShape | None, inferred: bool) -> None:
-        name = self._store.name_of(path)
         if shape is None:
             what = f"no number of slots fits this file of {path.stat().st_size} bytes"
-            self._findings.add(FindingKind.INDEX_SHAPE, Severity.ERROR, name, what)
+            self._damaged(path, FindingKind.INDEX_SHAPE, what)
             return
         if inferred and not self._files:
             what = (
@@ -183,63 +185,62 @@ class IndexCheck:
             )
             self._findings.add(FindingKind.INDEX_SHAPE, Severity.NOTE, INDEX, what, remedy="Nothing to do.")
         file = self._read(path, shape)
-        self._check_chains(file, name)
-        self._check_header(file, name)
+        self._check_chains(file)
+        self._check_header(file)
         offsets = file.physical_offsets
         if (np.diff(offsets) < 0).any():
             at = int(np.argmax(np.diff(offsets) < 0)) + 2
             what = f"entry {at} points to {offsets[at - 1]}, before its predecessor's {offsets[at - 2]}"
             self._wrong(file, at, FindingKind.INDEX_ENTRY_WRONG, what)
         if len(offsets):
-            replaced = self._recovery.unclean and file.header.end_timestamp > self._recovery.checkpoint.index_timestamp
             lowest, highest = int(offsets.min()), int(offsets.max())
-            self._files.append(_FileRange(path, shape, file.header, lowest, highest, len(offsets), replaced))
+            self._files.append(
+                _FileRange(path, shape, file.header, lowest, highest, len(offsets), path in self._rebuilt)
+            )
 
     def _read(self, path: Path, shape: IndexShape) -> IndexContent:
         """The file; while a broker writes it, read again until what was read is of one moment."""
         file = read_index_file(path, shape)
-        for _ in range(_READS_AGAIN if lock_holder(self._store.lock) is not None else 0):
+        for _ in range(_READS_AGAIN if self._is_held else 0):
             if _is_of_one_moment(file):
                 break
             time.sleep(_PAUSE_SECONDS)
             file = read_index_file(path, shape)
         return file
 
-    def _check_chains(self, file: IndexContent, name: str) -> None:
+    def _check_chains(self, file: IndexContent) -> None:
         hashes = file.hashes
         for at in np.flatnonzero(hashes < 0):
             self._wrong(file, int(at) + 1, FindingKind.INDEX_ENTRY_WRONG, f"entry {at + 1} has a negative hash")
         expected = expected_chains(np.abs(hashes), file.shape.slots)
-        in_flight = len(file.entries) + 1 if self._recovery.unclean else 0
+        in_flight = len(file.entries) + 1 if self._recovery.unclean else -1
         for slot in np.flatnonzero(file.slots != expected.slots):
             if int(file.slots[slot]) == in_flight:
                 continue  # killed between writing the slot and counting the entry
             what = f"slot {slot} names entry {file.slots[slot]}; the newest of its chain is {expected.slots[slot]}"
-            position = layout.slot_position(int(slot))
-            self._findings.add(FindingKind.INDEX_CHAIN, Severity.ERROR, name, what, position=position)
+            self._damaged(file.path, FindingKind.INDEX_CHAIN, what, layout.slot_position(int(slot)))
         previous = file.entries["previous"].astype(np.int64)
         for at in np.flatnonzero(previous != expected.previous):
             what = f"entry {at + 1} is chained to entry {previous[at]} instead of {expected.previous[at]}"
             self._wrong(file, int(at) + 1, FindingKind.INDEX_CHAIN, what)
         if file.header.used_slots != expected.used_slots:
             what = f"the header counts {file.header.used_slots} used slots, there are {expected.used_slots}"
-            self._header(name, what)
+            self._header(file.path, what)
 
-    def _check_header(self, file: IndexContent, name: str) -> None:
-        header, offsets = file.header, file.physical_offsets
+    def _check_header(self, file: IndexContent) -> None:
+        path, header, offsets = file.path, file.header, file.physical_offsets
         if header.next_number != len(offsets) + 1:
             there = f"{'is' if len(offsets) == 1 else 'are'} {counted(len(offsets), 'entry', 'entries')}"
             what = f"the header names {header.next_number} as the next entry, there {there}"
-            self._header(name, what)
+            self._header(path, what)
         if not len(offsets):
             return
         if header.begin_physical_offset != offsets[0]:
-            self._header(name, f"begin offset {header.begin_physical_offset}; the first entry has {offsets[0]}")
+            self._header(path, f"begin offset {header.begin_physical_offset}; the first entry has {offsets[0]}")
         if header.end_physical_offset != offsets[-1]:
-            self._header(name, f"end offset {header.end_physical_offset}; the last entry has {offsets[-1]}")
+            self._header(path, f"end offset {header.end_physical_offset}; the last entry has {offsets[-1]}")
 
     def _check_header_times(self, file: _FileRange) -> None:
-        name = self._store.name_of(file.path)
         times = {
             "begin": (file.header.begin_timestamp, file.header.begin_physical_offset),
             "end": (file.header.end_timestamp, file.header.end_physical_offset),
@@ -248,10 +249,10 @@ class IndexCheck:
             actual = self._reader.store_timestamp_at(physical_offset)
             if actual is not None and actual != stored:
                 what = f"{which} time {stored}; the record at {physical_offset} was stored at {actual}"
-                self._header(name, what)
+                self._header(file.path, what)
         if file.header.begin_timestamp > file.header.end_timestamp:
             self._header(
-                name, f"begin time {file.header.begin_timestamp} is after end time {file.header.end_timestamp}"
+                file.path, f"begin time {file.header.begin_timestamp} is after end time {file.header.end_timestamp}"
             )
 
     def _check_seeds(self) -> None:
@@ -274,7 +275,8 @@ class IndexCheck:
 
     def _report_missing(self, keys: IndexKeys, absent: NDArray[np.bool_]) -> None:
         plain = absent & ~keys.are_tags
-        repaired_from = max(self._recovery.redispatch_from, self._replaced_from)
+        is_all_rebuilt = len(self._rebuilt) == len(self._store.index_files)
+        repaired_from = 0 if is_all_rebuilt else max(self._recovery.redispatch_from, self._replaced_from)
         repaired = (keys.table["physical_offset"] >= repaired_from) & self._recovery.unclean
         self._absent.append(keys.table["physical_offset"][plain & ~repaired])
         self._behind.add(keys.table["physical_offset"][plain & repaired])
@@ -360,9 +362,7 @@ class IndexCheck:
         negative = int(np.searchsorted(offsets, 0))
         beyond = len(offsets) - int(np.searchsorted(offsets, extent.end))
         if negative:
-            self._findings.add(
-                FindingKind.INDEX_ENTRY_WRONG, Severity.ERROR, name, f"{_pointing(negative)} to negative offsets"
-            )
+            self._damaged(file.path, FindingKind.INDEX_ENTRY_WRONG, f"{_pointing(negative)} to negative offsets")
         if expired > negative:
             what = f"{_pointing(expired - negative)} below the start of the log ({extent.start}): deleted records"
             self._findings.add(FindingKind.INDEX_ENTRY_EXPIRED, Severity.NOTE, name, what)
@@ -376,13 +376,28 @@ class IndexCheck:
             self._findings.add(kind, severity, name, what)
 
     def _wrong(self, file: IndexContent, number: int, kind: FindingKind, what: str) -> None:
-        position = layout.entry_position(file.shape.slots, number)
-        name = self._store.name_of(file.path)
-        self._findings.add(kind, Severity.ERROR, name, what, position=position)
+        self._damaged(file.path, kind, what, layout.entry_position(file.shape.slots, number))
 
-    def _header(self, name: str, what: str) -> None:
-        severity = Severity.WARNING if self._recovery.unclean else Severity.ERROR
-        self._findings.add(FindingKind.INDEX_HEADER, severity, name, what, position=0)
+    def _header(self, path: Path, what: str) -> None:
+        if self._is_held:  # it may have been written since
+            self._findings.add(FindingKind.INDEX_HEADER, Severity.WARNING, self._store.name_of(path), what, position=0)
+        else:
+            self._damaged(path, FindingKind.INDEX_HEADER, what, 0)
+
+    def _damaged(self, path: Path, kind: FindingKind, what: str, position: int | None = None) -> None:
+        """Damage in a file; what was not complete when the last process died need not be whole.
+
+        A process that still runs may stop in order, and then nothing is rebuilt.
+        """
+        is_rebuilt = path in self._rebuilt and not self._is_held
+        self._findings.add(
+            kind,
+            Severity.WARNING if is_rebuilt else Severity.ERROR,
+            self._store.name_of(path),
+            what,
+            position=position,
+            remedy=REBUILT if is_rebuilt else None,
+        )
 
 
 def _is_of_one_moment(file: IndexContent) -> bool:

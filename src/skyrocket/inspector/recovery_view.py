@@ -5,10 +5,14 @@ every record again. What is missing or half-written behind that point is expecte
 closed in order, or before that point, is damage.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from skyrocket.format import index_layout
 from skyrocket.format.checkpoint import Checkpoint, decode_checkpoint
 from skyrocket.inspector.findings import Severity
+from skyrocket.offline.index_files import IndexShape, read_header
 from skyrocket.offline.log_walk import LogReader
 from skyrocket.offline.offset_files import read_at
 from skyrocket.offline.store_files import StoreFiles
@@ -31,6 +35,19 @@ class RecoveryView:
     def severity_of_tail(self) -> Severity:
         """How bad damage at the end of the log is."""
         return Severity.WARNING if self.unclean else Severity.ERROR
+
+    def rebuilt_index_files(self, shapes: Mapping[Path, IndexShape]) -> frozenset[Path]:
+        """Those that recovery deletes: what was not full and on disk; all of them when a header cannot be true."""
+        if not self.unclean:
+            return frozenset()
+        headers = {path: read_header(path) for path in shapes}
+        if not all(index_layout.can_be_true(header, shapes[path].entries) for path, header in headers.items()):
+            return frozenset(shapes)
+        return frozenset(
+            path
+            for path, header in headers.items()
+            if header.next_number < shapes[path].entries or header.end_timestamp > self.checkpoint.index_timestamp
+        )
 
 
 def recovery_view(store: StoreFiles, reader: LogReader) -> RecoveryView:

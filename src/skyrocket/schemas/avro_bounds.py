@@ -32,10 +32,14 @@ class Bounds:
         self._schema = schema
         self._named = named
         self.is_needed = _can_explode(schema, named, ())
+        self.has_decimals = _has_decimals(schema, named, set())
 
     def check(self, body: bytes) -> None:
-        """Raises BodyUnreadable, as `check_bounds`, for a body that says far more values than it has bytes."""
-        if self.is_needed:
+        """Raises BodyUnreadable, as `check_bounds`, for a body that says far more values than it has bytes.
+
+        Decimals that are too long are in long bodies alone: short ones, which are many, are not walked over for them.
+        """
+        if self.is_needed or (self.has_decimals and len(body) > _LONGEST_DECIMAL):
             check_bounds(body, self._schema, self._named, MOST_VALUES + _VALUES_PER_BYTE * len(body))
 
 
@@ -56,6 +60,26 @@ def _can_explode(schema: Any, named: Mapping[str, Any], inside: tuple[str, ...])
     if kind == "map":
         return _can_explode(schema["values"], named, inside)
     return not isinstance(kind, str) and _can_explode(kind, named, inside)
+
+
+def _has_decimals(schema: Any, named: Mapping[str, Any], seen: set[str]) -> bool:
+    """Whether there are decimals as long as their writer likes."""
+    if isinstance(schema, str):
+        if schema in seen or schema not in named:
+            return False
+        seen.add(schema)
+        return _has_decimals(named[schema], named, seen)
+    if isinstance(schema, list):
+        return any(_has_decimals(each, named, seen) for each in schema)
+    kind = schema["type"]
+    if kind in ("record", "error"):
+        seen.add(schema["name"])
+        return any(_has_decimals(field["type"], named, seen) for field in schema["fields"])
+    if kind in ("array", "map"):
+        return _has_decimals(schema["items" if kind == "array" else "values"], named, seen)
+    if kind == "bytes":
+        return bool(schema.get("logicalType") == "decimal")
+    return not isinstance(kind, str) and _has_decimals(kind, named, seen)
 
 
 def _may_be_empty(schema: Any, named: Mapping[str, Any]) -> bool:

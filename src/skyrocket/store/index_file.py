@@ -52,13 +52,7 @@ class IndexFile:
     @property
     def sane(self) -> bool:
         """Whether the header can be true; a file whose header cannot is rebuilt from the log."""
-        header = self.header
-        return (
-            1 <= header.next_number <= self.capacity
-            and 0 <= header.used_slots < header.next_number
-            and 0 <= header.begin_timestamp <= header.end_timestamp
-            and 0 <= header.begin_physical_offset <= header.end_physical_offset
-        )
+        return layout.can_be_true(self.header, self.capacity)
 
     # -- building --------------------------------------------------------------------------------------
 

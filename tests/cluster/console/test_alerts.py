@@ -11,9 +11,11 @@ import pytest
 from skyrocket.client import Message
 from skyrocket.console.alerts.measures import measures
 from skyrocket.console.alerts.queue_progress import QueueProgress
+from skyrocket.console.alerts.watcher import Watcher
 from skyrocket.console.history import series as series_module
 from skyrocket.console.history.database import FileTrouble
 from skyrocket.testing.async_cluster import AsyncLocalCluster
+from skyrocket.testing.clock import FakeClock
 from tests.cluster.console.console_fixture import console_of
 from tests.waiting import until
 
@@ -139,6 +141,33 @@ async def test_brokers_that_went_with_their_name_server_are_down_and_told() -> N
         found = await measures(parts.view, parts.series, QueueProgress(), parts.clock.now_ms())
     assert found["broker_down"] == {"broker-a:0": 1.0}
     assert found["disk"] == {}, "of a broker that is down nobody knows how full its disk is"
+
+
+async def test_name_servers_that_are_all_away_are_told_while_brokers_are_up() -> None:
+    cluster = AsyncLocalCluster()
+    async with cluster, console_of(cluster) as visitor:
+        parts, address, clock = visitor.console.parts, cluster.name_server_address, FakeClock()
+        watcher = Watcher(parts.view, parts.series, parts.database, clock)
+        await cluster.create_topic("Orders", queues=1)
+
+        async def look() -> list[tuple[str, str, bool]]:
+            parts.view.forget()
+            found = await measures(parts.view, parts.series, QueueProgress(), parts.clock.now_ms())
+            clock.advance(seconds=61)
+            return [(news.kind, news.name, news.is_firing) for news in watcher.look(found)]
+
+        assert await look() == []
+        await cluster._serving().stop()
+        assert await look() == [], "it may be a restart"
+        assert await look() == [("name_server_down", address, True)]
+        assert await look() == [], "it was told"
+        (server,) = (await visitor.get("/api/cluster"))["name_servers"]
+        assert (server["address"], server["is_up"]) == (address, False)
+        ended = []
+        for _ in range(3):
+            clock.advance(seconds=61)
+            ended += watcher.look({"name_server_down": {address: 0.0}})
+    assert [(news.kind, news.name, news.is_firing) for news in ended] == [("name_server_down", address, False)]
 
 
 async def test_a_full_disk_ends_no_service_of_the_console(monkeypatch: pytest.MonkeyPatch) -> None:

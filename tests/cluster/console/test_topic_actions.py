@@ -97,6 +97,25 @@ async def test_a_topic_is_made_with_the_settings_of_another_one() -> None:
     assert "is there already" in again["error"]
 
 
+async def test_topics_and_groups_are_created_where_one_chooses_and_later_elsewhere() -> None:
+    async with AsyncLocalCluster(brokers=2) as cluster, console_of(cluster) as visitor, cluster.admin() as admin:
+        await visitor.log_in()
+        choices = (await visitor.get("/api/places"))["brokers"]
+        here = await visitor.post("/api/topics", {"name": "Orders", "broker": "broker-a"})
+        await until(lambda: cluster.messages("Orders") == [])
+        again = await visitor.post("/api/topics", {"name": "Orders", "broker": "broker-a"}, status=400)
+        rest = await visitor.post("/api/topics", {"name": "Orders", "cluster": "DefaultCluster"})
+        await visitor.post("/api/groups", {"name": "billing", "broker": "broker-b"})
+        groups = {place.broker_name: "billing" in table for place, table in (await admin.group_table()).items()}
+        nowhere = await visitor.post("/api/groups", {"name": "mails", "broker": "broker-x"}, status=404)
+    assert choices == [{"broker": name, "cluster": "DefaultCluster"} for name in ("broker-a", "broker-b")]
+    assert here["done"] == "topic Orders was created on broker-a"
+    assert "is there already" in again["error"]
+    assert rest["done"] == "topic Orders was created on broker-b"
+    assert groups == {"broker-a": False, "broker-b": True}
+    assert "broker-x" in nowhere["error"]
+
+
 async def test_messages_are_copied_after_a_preview_with_progress_and_an_entry_for_the_end() -> None:
     async with AsyncLocalCluster() as cluster, console_of(cluster) as visitor:
         await visitor.log_in()

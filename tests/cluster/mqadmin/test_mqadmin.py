@@ -141,6 +141,14 @@ def test_what_is_not_there_is_4_with_rocketmqs_code(rocketmq: LocalCluster, shop
     assert run(rocketmq, "brokerConsumeStats -b {b} -t soon".format(**shop)).code == 2
 
 
+def test_words_that_belong_to_no_option_are_named_and_change_nothing(rocketmq: LocalCluster) -> None:
+    rocketmq.create_topic("Orders", queues=1)
+    done = run(rocketmq, "topicStatus extra -t Orders more -- -h")
+    assert done.code == 0, done.errors
+    assert done.output == run(rocketmq, "topicStatus -t Orders").output
+    assert "no option takes 'extra' 'more' '-h': ignored" in done.errors
+
+
 def test_topics_change_in_what_is_named_alone(rocketmq: LocalCluster) -> None:
     broker = rocketmq.broker_addresses["broker-a"]
     said(rocketmq, f"updateTopic -b {broker} -t Orders -r 4 -w 4 -p 6 -a +message.type=FIFO")

@@ -46,6 +46,22 @@ async def test_pause_reading_of_a_topic_and_resume_it() -> None:
 
 
 @pytest.mark.slow
+async def test_a_topic_is_created_on_the_broker_that_was_chosen() -> None:
+    async with looking(orders=1) as (_, browser):
+
+        def create() -> None:
+            browser.open("/topics")
+            browser.click("#create")
+            browser.type("name", "Elsewhere")
+            browser.type("where", "on broker-b of DefaultCluster")
+            browser.button("Create topic", "dialog[open]")
+            browser.sees("topic Elsewhere was created on broker-b", "#notices")
+            assert browser.complaints() == []
+
+        await asyncio.to_thread(create)
+
+
+@pytest.mark.slow
 async def test_reset_and_skip_a_group_on_the_page_of_its_topic() -> None:
     async with looking(orders=20) as (one, browser):
 

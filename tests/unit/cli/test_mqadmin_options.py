@@ -121,13 +121,34 @@ def test_a_long_name_may_be_cut_short_while_it_is_the_only_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "ignored"),
+    [
+        (("-t", "Orders", "extra"), ("extra",)),
+        (("extra", "-t", "Orders"), ("extra",)),
+        (("-t", "Orders", "extra", "-n", "a:1"), ("extra",)),
+        (("-t", "Orders", "-"), ("-",)),
+        (("-t", "Orders", "--", "-n", "a:1"), ("-n", "a:1")),
+        (("-t", "Orders", "--", "--"), ("--",)),
+        (("-t", "Orders", "", "x=y"), ("", "x=y")),
+    ],
+)
+def test_words_that_belong_to_no_option_are_passed_over_as_commons_cli_does(
+    words: tuple[str, ...], ignored: tuple[str, ...]
+) -> None:
+    given = parse("topicStatus", words)
+    assert (given["topic"], given.ignored) == ("Orders", ignored)
+
+
+@pytest.mark.parametrize(
     ("command", "words", "reason"),
     [
         ("topicStatus", [], "Missing required option: t"),
         ("topicStatus", ["-t"], "Missing argument for option: t"),
         ("topicStatus", ["-t", "-n"], "Missing argument for option: t"),
         ("topicStatus", ["-t", "x", "-z", "y"], "Unrecognized option: -z"),
-        ("topicStatus", ["x"], "Unrecognized argument: x"),
+        ("topicStatus", ["x"], "Missing required option: t"),
+        ("topicStatus", ["-t", "x", "y", "-z"], "Unrecognized option: -z"),
+        ("topicStatus", ["--", "-t", "x"], "Missing required option: t"),
         ("sendMessage", ["-t", "x", "-p", "\udcff"], "is not UTF-8"),
         ("updateTopic", ["-t", "x"], r"Missing required option: \[-b, -c\]"),
         ("updateTopic", ["-t", "x", "-b", "y", "-c", "z"], "from this group has already been selected: 'b'"),

@@ -67,6 +67,7 @@ def test_each_thing_that_operators_lose_sleep_over_has_a_rule_from_the_start() -
         "dead_letters_per_hour",
         "disk",
         "broker_down",
+        "name_server_down",
         "slave_behind_bytes",
         "skew",
         "stuck_seconds",

@@ -412,6 +412,21 @@ def test_a_body_of_a_writer_whose_type_is_in_itself_cannot_overrun_the_stack() -
             reader.read(numbered(1, b"\x02\x02" * 500_000 + b"\x02\x00"))
 
 
+def test_a_decimal_of_so_many_digits_that_it_takes_minutes_is_refused() -> None:
+    reader = AvroReader(record_of({"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}))
+    with pytest.raises(BodyUnreadable, match="a decimal of 400,000 bytes"):
+        reader.read(b"\x80\xea\x30" + b"\x7f" * 400_000)
+    assert reader.read(b"\x02\x7f")["all"] == Decimal("1.27")
+
+
+def test_decimals_in_long_bodies_are_walked_over_wherever_they_are() -> None:
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+    item = {"type": "record", "name": "Item", "fields": [{"name": "price", "type": ["null", price]}]}
+    for kind in (item, {"type": "array", "items": item}, {"type": "map", "values": price}):
+        assert bounds_of(record_of(kind)).has_decimals
+    assert not bounds_of(record_of({"type": "map", "values": "bytes"})).has_decimals
+
+
 @pytest.mark.parametrize("schema", [json.dumps(ORDER), '"bytes"', record_of("null")])
 def test_bodies_of_usual_schemas_are_read_without_a_walk(schema: str) -> None:
     assert not bounds_of(schema).is_needed

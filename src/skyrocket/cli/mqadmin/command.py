@@ -58,6 +58,9 @@ def run_mqadmin(
     if "help" in given:
         _write(command, usage(command))
         return
+    if given.ignored:  # RocketMQ says nothing, and a name with a blank in it is soon typed
+        words_shown = " ".join(map(repr, given.ignored))
+        typer.echo(visible_lines(f"skyrocket mqadmin {command}: no option takes {words_shown}: ignored"), err=True)
     _run(command, given)
 
 

@@ -1,7 +1,8 @@
 """A command line of mqadmin, read as commons-cli reads it: `-t x`, `-tx`, `-t=x`, `--topic x`, `--topic=x`, `-topic x`.
 
 Flags of one letter may stand together, `-mc x`. A word behind an option that takes a value is its value, also when it
-begins with `-`, unless it could be an option itself. Of an option that is repeated the first value counts.
+begins with `-`, unless it could be an option itself. Of an option that is repeated the first value counts. Words that
+belong to no option, and all behind `--`, are passed over: RocketMQ does so without a word, here they are remembered.
 """
 
 import re
@@ -50,6 +51,7 @@ class Given:
 
     command: str
     values: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()  # words that belong to no option
 
     def __contains__(self, name: str) -> bool:
         return name in self.values
@@ -112,9 +114,17 @@ def parse(command: str, words: Sequence[str]) -> Given:
         _check_text(word)
     options = options_of(command)
     values: dict[str, str] = {}
+    ignored: list[str] = []
     rest = list(words)
     while rest:
-        for option, value in _read(options, rest.pop(0)):
+        word = rest.pop(0)
+        if word == "--":
+            ignored += rest
+            break
+        if not word.startswith("-") or word == "-":
+            ignored.append(word)
+            continue
+        for option, value in _read(options, word):
             if option.is_flag:
                 values[option.name] = "true"
                 continue
@@ -125,7 +135,7 @@ def parse(command: str, words: Sequence[str]) -> Given:
             values.setdefault(option.name, value)
     if "help" not in values:
         _check_required(options, values)
-    return Given(command, values)
+    return Given(command, values, tuple(ignored))
 
 
 def _check_text(word: str) -> None:
@@ -137,8 +147,6 @@ def _check_text(word: str) -> None:
 
 def _read(options: Sequence[Option], word: str) -> list[tuple[Option, str | None]]:
     """The options that a word means, and the value that it brings to the last of them."""
-    if not word.startswith("-") or word == "-":
-        raise ConfigError(f"Unrecognized argument: {word}")
     name, equals, value = word.lstrip("-").partition("=")
     found = _named(options, name.strip().replace(" ", "-"))
     if len(found) > 1:

@@ -6,19 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from skyrocket.cli.consume import commits, show_messages
+from skyrocket.cli.nouns.message_copy import copy_messages, window
 from skyrocket.cli.nouns.moments import moment
-from skyrocket.cli.nouns.operator import Operator, operator_command, sent_counted, verbs
+from skyrocket.cli.nouns.operator import Operator, operator_command, verbs
 from skyrocket.cli.output.changes import Change
 from skyrocket.cli.output.rows import Column, Row
 from skyrocket.cli.output.text import visible_body
 from skyrocket.cli.produce import sending_command
 from skyrocket.cli.program.cluster import client_command
-from skyrocket.cli.program.moments import ago_or_at
 from skyrocket.cli.program.numbers import MOST_INT, MOST_LONG
 from skyrocket.cli.program.options import SchemasOption, with_parameters
-from skyrocket.clock import SystemClock
-from skyrocket.errors import ConfigError
-from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
     from skyrocket.client import Admin, MessageTrack, ReceivedMessage
@@ -40,7 +37,6 @@ FOUND: Final = (
     Column("bytes", number=True, wide=True),
     Column("body", wide=True),
 )
-_FAR: Final = (1 << 63) - 1
 
 
 @msg.command()
@@ -112,7 +108,7 @@ def find(
     limit: Annotated[int, typer.Option("--limit", min=1, max=MOST_INT, help="At most this many of each broker.")] = 64,
 ) -> None:
     """Messages with a key, oldest first."""
-    begin, end = _window(since, until)
+    begin, end = window(since, until)
 
     async def look(admin: "Admin") -> "list[ReceivedMessage]":
         by_key = await admin.query_by_key(topic, key, most=limit, begin_ms=begin, end_ms=end)
@@ -122,12 +118,6 @@ def find(
     operator.show(FOUND, map(found_row, found), empty=f"no message of {topic} has the key {key}")
     if not found:
         operator.nothing_found()
-
-
-def _window(since: str | None, until: str | None) -> tuple[int, int]:
-    now_ms = SystemClock().now_ms()
-    begin = 0 if since is None else round(ago_or_at(since, now_ms).timestamp() * 1000)
-    return begin, _FAR if until is None else round(ago_or_at(until, now_ms).timestamp() * 1000)
 
 
 def found_row(message: "ReceivedMessage") -> Row:
@@ -184,47 +174,7 @@ def resend(operator: Operator, topic: TopicArgument, message_id: IdArgument) -> 
     operator.carry_out(changes, do)
 
 
-@msg.command()
-@operator_command("msg copy", writes=True)
-def copy(
-    operator: Operator,
-    source: Annotated[str, typer.Argument(help="From this topic.", show_default=False)],
-    target: Annotated[str, typer.Argument(help="To this topic.", show_default=False)],
-    since: Annotated[str, typer.Option("--since", help="Stored since 2h ago, or a time.")],
-    until: Annotated[str | None, typer.Option("--until", help="Stored before that.  [default: now]")] = None,
-    tags: Annotated[str, typer.Option("--tags", help="With one of these tags, as 'TagA || TagB'.")] = "*",
-    key: Annotated[str | None, typer.Option("--key", help="With this key.")] = None,
-    rate: Annotated[float, typer.Option("--rate", min=0, help="Messages per second; 0: no limit.")] = 0.0,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most this many.")] = 100_000,
-) -> None:
-    """Send the messages of a while to another topic, or to the same one again."""
-    begin, end = _window(since, until)
-    end = min(end, SystemClock().now_ms())
-    if end <= begin:
-        raise ConfigError("--until is not behind --since")
-    since_s, until_s = begin / 1000, end / 1000
-
-    async def look(admin: "Admin") -> int:
-        if tags == "*" and key is None:
-            return min(await admin.count_between(source, since_s, until_s), limit)
-        found = 0
-        async for _ in admin.messages_between(source, since_s, until_s, tags=tags, key=key):
-            found += 1
-            if found == limit:
-                break
-        return found
-
-    async def do(admin: "Admin") -> None:
-        with sent_counted(operator, "msg copy", f"sent to {target}") as told:
-            await admin.copy_messages(
-                source, target, since_s, until_s, tags=tags, key=key, most=limit, rate=rate, told=told
-            )
-
-    found = operator.ask(look)
-    changes = [Change(f"{counted(found, 'message')} of {source}", f"topic {target}", "copies", 0, 1)] if found else []
-    operator.carry_out(changes, do)
-
-
+msg.command("copy")(operator_command("msg copy", writes=True)(copy_messages))
 msg.command("send")(sending_command("msg send"))
 msg.command("print")(client_command("msg print", writes=commits)(show_messages))
 

@@ -40,21 +40,28 @@ class Operator:
         self.dry_run = dry_run
         self.yes = yes
         self.failures: dict[str, Exception] = {}  # of brokers, while others did it
+        self._silent: set[str] = set()  # who has let it wait: a command waits for nobody twice
         self._is_told = False  # that there are no rows
 
     def ask(self, question: "Callable[[Admin], Awaitable[T]]", *, timeout: float = 5.0) -> T:
         """What an admin of the cluster answers; brokers that fail beside others are remembered for the end."""
         from skyrocket.client import Admin
+        from skyrocket.client.admin.admin_calls import news_of
         from skyrocket.remoting.event_loop import run
 
         async def asked() -> T:
-            async with Admin(client=self.settings, timeout=timeout, tolerant=True) as admin:
+            async with Admin(client=self.settings, timeout=timeout, tolerant=True, silent=self._silent) as admin:
                 try:
                     return await question(admin)
                 finally:
-                    self.failures.update(admin.failures)
+                    self.failures.update(news_of(admin.failures, self.failures))
 
         return run(asked())
+
+    def begin_anew(self) -> None:
+        """Ask everybody again, as if nobody had failed: for a look that is repeated."""
+        self.failures.clear()
+        self._silent.clear()
 
     def show(self, columns: Sequence[Column], rows: Iterable[Row], *, empty: str = "") -> None:
         """Rows in the form asked for; a table without rows says what is missing.

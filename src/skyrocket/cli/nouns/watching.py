@@ -55,7 +55,7 @@ def repeat(look: Callable[[], None], seconds: float | None, operator: Operator) 
         while True:
             if in_place:
                 typer.echo(_HOME_AND_CLEAR, nl=False)
-            operator.failures.clear()
+            operator.begin_anew()
             look()
             operator.name_failures()
             time.sleep(seconds)

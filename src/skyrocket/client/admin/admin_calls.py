@@ -1,7 +1,7 @@
 """What every kind of administration needs: a started client, and whom to ask."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
 
@@ -19,12 +19,23 @@ from skyrocket.protocol.errors import RequestError, RequestNotSupported
 from skyrocket.protocol.requests.header import Header, Request
 from skyrocket.protocol.requests.name_server import GetBrokerClusterInfo
 from skyrocket.remoting.errors import CallTimeout
-from skyrocket.remoting.exchange import Reply
+from skyrocket.remoting.exchange import ONLY_SUCCESS, Reply
 
 _SILENT_SECONDS: Final = 1.0  # what one who let a question wait has for the next
 
 A = TypeVar("A", bound=Header)
 T = TypeVar("T")
+
+
+class NotAskedAgain(CallTimeout):
+    """It let a question wait before, and nobody waits for it a second time; the request was not sent."""
+
+
+def news_of(failed: Mapping[str, Exception], known: Mapping[str, Exception]) -> dict[str, Exception]:
+    """Failures by broker, without those that say nothing beside the one that is known: how long it was waited for."""
+    return {
+        where: error for where, error in failed.items() if where not in known or not isinstance(error, NotAskedAgain)
+    }
 
 
 class AdminCalls(Startable):
@@ -38,17 +49,20 @@ class AdminCalls(Startable):
         credentials: Acl | None = None,
         timeout: float = 5.0,
         tolerant: bool = False,
+        silent: set[str] | None = None,
     ) -> None:
         """`tolerant`: while one broker does what all were asked, those that fail are kept in `failures`, not raised.
 
-        One that hangs costs such an admin `timeout` once, not for each of its questions.
+        One that hangs costs such an admin `timeout` once, not for each of its questions: it has a second for the next.
+        `silent`: of admins that share one piece of work: who let a question of any of them wait is not asked again.
         """
         self._client = settings_of(client, name_servers, credentials)
         self._namespace = self._client.effective_namespace()
         self._timeout = timeout
         self._tolerant = tolerant
         self.failures: dict[str, Exception] = {}  # by broker; of a tolerant admin
-        self._silent: set[str] = set()  # addresses that let the last question wait; of a tolerant admin
+        self._asks_again = silent is None
+        self._silent = set() if silent is None else silent  # addresses that let the last question wait
         self._instance: ClientInstance
 
     def __repr__(self) -> str:
@@ -105,17 +119,20 @@ class AdminCalls(Startable):
         self, places: Sequence[BrokerPlace], ask: Callable[[BrokerPlace], Awaitable[T]]
     ) -> dict[BrokerPlace, T]:
         """Ask several at once; raises PartlyFailed when some of them fail, unless this admin tolerates it."""
-        answers = await asyncio.gather(*(ask(place) for place in places), return_exceptions=True)
         done: dict[BrokerPlace, T] = {}
         failed: dict[str, Exception] = {}
-        for place, answer in zip(places, answers, strict=True):
-            if isinstance(answer, SkyrocketError):
-                failed[str(place)] = answer
-            elif isinstance(answer, BaseException):
-                raise answer
-            else:
-                done[place] = answer
-        return self._settled(done, failed)
+
+        async def hear(place: BrokerPlace) -> None:
+            try:
+                done[place] = await ask(place)
+            except SkyrocketError as error:
+                failed[str(place)] = error
+
+        for ended in await asyncio.gather(*map(hear, places), return_exceptions=True):
+            if ended is not None:
+                raise ended
+        in_order = {place: done[place] for place in places if place in done}
+        return self._settled(in_order, {str(place): failed[str(place)] for place in places if str(place) in failed})
 
     def _settled(self, done: dict[BrokerPlace, T], failed: Mapping[str, Exception]) -> dict[BrokerPlace, T]:
         """What brokers answered; raises the failure of all, or PartlyFailed unless this admin tolerates it."""
@@ -123,7 +140,7 @@ class AdminCalls(Startable):
             raise next(iter(failed.values()))
         if failed and not self._tolerant:
             raise PartlyFailed(done, failed)
-        self.failures.update(failed)
+        self.failures.update(news_of(failed, self.failures))
         return done
 
     def _instance_of(self) -> ClientInstance:
@@ -137,16 +154,38 @@ class AdminCalls(Startable):
         except RequestError as error:
             raise BrokerRefused(str(self._instance.names), error, type(request).__name__) from error
 
-    async def _ask(self, address: str, request: Request[A], body: bytes = b"", *, doing: str) -> Reply[A]:
-        timeout = min(self._timeout, _SILENT_SECONDS) if address in self._silent else self._timeout
+    async def _ask(
+        self,
+        address: str,
+        request: Request[A],
+        body: bytes = b"",
+        *,
+        doing: str,
+        accepted: Collection[int] = ONLY_SUCCESS,
+    ) -> Reply[A]:
+        instance = self._instance_of()
+
+        def ask(seconds: float) -> Awaitable[Reply[A]]:
+            return instance.ask(address, request, body, doing=doing, timeout=seconds, accepted=accepted)
+
+        return await self._heard(address, ask)
+
+    async def _ask_master(self, full: MessageQueue, ask: Callable[[float], Awaitable[T]]) -> T:
+        return await self._heard(await self._instance_of().master_of(full), ask)
+
+    async def _heard(self, address: str, ask: Callable[[float], Awaitable[T]]) -> T:
+        """An answer in so many seconds, few or none for who let a question wait before; raises CallTimeout."""
+        is_silent = address in self._silent
+        if is_silent and not self._asks_again:
+            raise NotAskedAgain(address, "it did not answer before, and was not asked again")
         try:
-            reply = await self._instance_of().ask(address, request, body, doing=doing, timeout=timeout)
+            answer = await ask(min(self._timeout, _SILENT_SECONDS) if is_silent else self._timeout)
         except CallTimeout:
             if self._tolerant:
                 self._silent.add(address)
             raise
         self._silent.discard(address)
-        return reply
+        return answer
 
     async def _since_5(self, place: BrokerPlace, request: Request[A], doing: str, body: bytes = b"") -> Reply[A]:
         """Ask what RocketMQ 4.x does not know; raises TooOld there."""

@@ -4,13 +4,14 @@ A log only grows: what is sent again stays among the dead letters. Choose by tim
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Final
 
 from skyrocket.client.admin.group_admin import GroupAdmin
+from skyrocket.client.admin.oldest_first import Reader, begun, oldest_first
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
 from skyrocket.client.consumer.puller import PULL_CODES, reading
@@ -111,14 +112,39 @@ class DeadLetterAdmin(GroupAdmin):
         found = sorted(chain.from_iterable(answers.values()), key=lambda message: message.store_timestamp)
         return found[max(len(found) - most, 0) :] if newest else found[:most]
 
+    async def each_dead_letter(
+        self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS
+    ) -> AsyncGenerator[ReceivedMessage, None]:
+        """All of them, oldest first, one by one: a batch of each queue is held, however many there are."""
+        full = self._full(group)
+        queues = await self._dead_letter_queues(full)
+        readers = {queue: self._chosen_of(full, queue, wanted) for queue in queues}
+
+        async def begin(place: BrokerPlace) -> list[tuple[ReceivedMessage, Reader]]:
+            return await begun(reader for queue, reader in readers.items() if queue.broker_name == place.broker_name)
+
+        try:
+            answers = await self._each(await self._places_of(DLQ_PREFIX + full), begin) if queues else {}
+            async for message in oldest_first(chain.from_iterable(answers.values())):
+                yield message
+        finally:
+            for reader in readers.values():
+                await reader.aclose()
+
+    async def _chosen_of(
+        self, group: str, queue: MessageQueue, wanted: DeadLetterFilter
+    ) -> AsyncGenerator[ReceivedMessage, None]:
+        begin, end = await self._ends_of(queue)
+        async for message in self._dead_letters_of(group, queue, begin, end):
+            if wanted.takes(message):
+                yield message
+
     async def _first_of(
         self, group: str, queue: MessageQueue, wanted: DeadLetterFilter, most: int
     ) -> list[ReceivedMessage]:
-        begin, end = await self._ends_of(queue)
         found: list[ReceivedMessage] = []
-        async for message in self._dead_letters_of(group, queue, begin, end):
-            if wanted.takes(message):
-                found.append(message)
+        async for message in self._chosen_of(group, queue, wanted):
+            found.append(message)
             if len(found) >= most:
                 break
         return found
@@ -137,7 +163,9 @@ class DeadLetterAdmin(GroupAdmin):
         return found[max(len(found) - most, 0) :]
 
     async def _ends_of(self, queue: MessageQueue) -> tuple[int, int]:
-        return await min_offset(self._instance, queue), await max_offset(self._instance, queue)
+        instance = self._instance
+        first = await self._ask_master(queue, lambda seconds: min_offset(instance, queue, timeout=seconds))
+        return first, await self._ask_master(queue, lambda seconds: max_offset(instance, queue, timeout=seconds))
 
     async def _dead_letter_queues(self, group: str) -> list[MessageQueue]:
         instance = self._instance_of()
@@ -160,11 +188,10 @@ class DeadLetterAdmin(GroupAdmin):
     ) -> AsyncIterator[ReceivedMessage]:
         instance = self._instance
         while offset < end:
-            reply = await instance.ask(
+            reply = await self._ask(
                 await instance.master_of(queue),
                 reading(group, queue, offset, min(_BATCH, end - offset)),
                 doing=f"reading the dead letters of group {group}",
-                timeout=self._timeout,
                 accepted=PULL_CODES,
             )
             if reply.code == ResponseCode.SUCCESS:

@@ -103,11 +103,10 @@ class MessageAdmin(AdminCalls):
         instance = self._instance_of()
         offset = begin
         while offset < end:
-            reply = await instance.ask(
+            reply = await self._ask(
                 await instance.master_of(full),
                 reading(TOOLS_GROUP, full, offset, min(batch, end - offset), expression),
                 doing=f"reading queue {queue.queue_id} of topic {queue.topic}",
-                timeout=self._timeout,
                 accepted=PULL_CODES,
             )
             if reply.code == ResponseCode.SUCCESS:

@@ -30,6 +30,7 @@ from skyrocket.protocol.requests.query import QueryConsumeTimeSpan
 NO_RESET_THERE: Final = (ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
 _TO_THE_END: Final = -1
 _LONG_BODY: Final = 256 << 10
+_AGE_OF_1970_MS: Final = 25 * 366 * 86_400_000  # or more: what RocketMQ says of a message that is not there
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,17 @@ class OffsetAdmin(GroupAdmin, BrokerAdmin):
 
         found = await self._each(await self._places_of(self._full(topic)), spans)
         return sorted((span for each in found.values() for span in each), key=lambda span: span.queue)
+
+    async def waited_ms(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        """How long the message has waited that a group takes next, by queue: 0 where there is none.
+
+        After hours without a message the last one that was consumed is old, and the group is not late.
+        """
+        return {
+            self._shown(span.queue): max(span.delay_ms, 0)
+            for span in await self.time_spans(group, topic)
+            if span.delay_ms < _AGE_OF_1970_MS
+        }
 
     async def client_offsets(
         self, group: str, topic: str, client_id: str | None = None

@@ -63,14 +63,22 @@ class TopicAdmin(AdminCalls):
         await self.put_topic(config, cluster=cluster, broker=broker)
 
     async def put_topic(
-        self, config: TopicConfig, *, cluster: str | None = None, broker: str | None = None
+        self,
+        config: TopicConfig,
+        *,
+        cluster: str | None = None,
+        broker: str | None = None,
+        places: Sequence[BrokerPlace] | None = None,
     ) -> list[BrokerPlace]:
-        """Create a topic or replace it by this one; attributes that are not named stay. Where it was done."""
+        """Create a topic or replace it by this one; attributes that are not named stay. Where it was done.
+
+        Who knows the masters names the places.
+        """
         check_creatable(config.name)
         _check_queues(config)
-        places = await self._places(cluster, broker)
-        await self._each(places, lambda place: self._put_topic(place, config, config.attributes))
-        return places
+        chosen = list(places) if places is not None else await self._places(cluster, broker)
+        await self._each(chosen, lambda place: self._put_topic(place, config, config.attributes))
+        return chosen
 
     async def put_topics(
         self, configs: Sequence[TopicConfig], *, cluster: str | None = None, broker: str | None = None
@@ -327,15 +335,19 @@ class TopicAdmin(AdminCalls):
 
     async def max_offset(self, queue: MessageQueue) -> int:
         """The offset of the next message."""
-        return await max_offset(self._instance_of(), self._full_queue(queue))
+        full, instance = self._full_queue(queue), self._instance_of()
+        return await self._ask_master(full, lambda seconds: max_offset(instance, full, timeout=seconds))
 
     async def min_offset(self, queue: MessageQueue) -> int:
         """The offset of the first message that is still there."""
-        return await min_offset(self._instance_of(), self._full_queue(queue))
+        full, instance = self._full_queue(queue), self._instance_of()
+        return await self._ask_master(full, lambda seconds: min_offset(instance, full, timeout=seconds))
 
     async def offset_at(self, queue: MessageQueue, moment: datetime | float) -> int:
         """The first message stored at or after a moment."""
-        return await offset_at(self._instance_of(), self._full_queue(queue), moment_ms(moment))
+        full, instance = self._full_queue(queue), self._instance_of()
+        at_ms = moment_ms(moment)
+        return await self._ask_master(full, lambda seconds: offset_at(instance, full, at_ms, timeout=seconds))
 
     async def earliest_time(self, queue: MessageQueue) -> int:
         """When the first message that is still there was stored, in ms since 1970; -1 for an empty queue."""

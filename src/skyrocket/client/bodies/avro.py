@@ -19,6 +19,8 @@ from typing import Any
 from skyrocket.client.bodies.codecs import BodyCodec, FunctionCodec, plain
 from skyrocket.client.bodies.values import NotReadable, converter_of
 from skyrocket.client.core.errors import WrongUse
+from skyrocket.schemas.avro_bounds import Bounds
+from skyrocket.schemas.numbered import BodyUnreadable
 
 
 class Avro:
@@ -30,7 +32,10 @@ class Avro:
         except ImportError:
             raise WrongUse("Avro bodies need fastavro: pip install 'skyrocket[avro]'") from None
         self._library = fastavro
-        self._schema = fastavro.parse_schema(json.loads(schema) if isinstance(schema, str) else dict(schema))
+        named: dict[str, Any] = {}
+        described = json.loads(schema) if isinstance(schema, str) else dict(schema)
+        self._schema = fastavro.parse_schema(described, named_schemas=named)
+        self._bounds = Bounds(self._schema, named)
 
     def of(self, kind: Any) -> BodyCodec[Any]:
         """A codec whose values are of this type: a dataclass, a model, a TypedDict, or the plain dict."""
@@ -49,10 +54,13 @@ class Avro:
         return out.getvalue()
 
     def decode(self, body: bytes) -> Any:
-        """The datum as plain values."""
+        """The datum as plain values; raises NotReadable, also for few bytes that say more than fits into memory."""
         source = io.BytesIO(body)
         try:
+            self._bounds.check(body)
             found = self._library.schemaless_reader(source, self._schema, None)
+        except BodyUnreadable as error:
+            raise NotReadable(str(error)) from error
         except (EOFError, IndexError, KeyError, StopIteration) as error:
             raise NotReadable(f"the body is no datum of the Avro schema: {error!r}") from error
         if source.read(1):

@@ -61,28 +61,30 @@ async def start_offset(
     return await max_offset(instance, queue) if is_retry else await offset_at(instance, queue, from_ms)
 
 
-async def max_offset(instance: ClientInstance, queue: MessageQueue) -> int:
+async def max_offset(instance: ClientInstance, queue: MessageQueue, *, timeout: float = _TIMEOUT) -> int:
     """The offset of the next message."""
     request = GetMaxOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
-    return await _told(instance, queue, request, "asking for the end of")
+    return await _told(instance, queue, request, "asking for the end of", timeout)
 
 
-async def min_offset(instance: ClientInstance, queue: MessageQueue) -> int:
+async def min_offset(instance: ClientInstance, queue: MessageQueue, *, timeout: float = _TIMEOUT) -> int:
     """The offset of the first message that is still there."""
     request = GetMinOffset(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker_name)
-    return await _told(instance, queue, request, "asking for the beginning of")
+    return await _told(instance, queue, request, "asking for the beginning of", timeout)
 
 
-async def offset_at(instance: ClientInstance, queue: MessageQueue, at_ms: int) -> int:
+async def offset_at(instance: ClientInstance, queue: MessageQueue, at_ms: int, *, timeout: float = _TIMEOUT) -> int:
     """The first message that was stored at or after a moment."""
     request = SearchOffsetByTimestamp(
         topic=queue.topic, queue_id=queue.queue_id, timestamp=at_ms, broker_name=queue.broker_name
     )
-    return await _told(instance, queue, request, "looking for a time in")
+    return await _told(instance, queue, request, "looking for a time in", timeout)
 
 
-async def _told(instance: ClientInstance, queue: MessageQueue, request: Request[Any], doing: str) -> int:
+async def _told(
+    instance: ClientInstance, queue: MessageQueue, request: Request[Any], doing: str, timeout: float
+) -> int:
     """The offset of which the queue's master says that it is the one."""
     doing = f"{doing} queue {queue.broker_name}:{queue.queue_id} of {queue.topic}"
-    reply = await instance.ask(await instance.master_of(queue), request, doing=doing, timeout=_TIMEOUT)
+    reply = await instance.ask(await instance.master_of(queue), request, doing=doing, timeout=timeout)
     return int(reply.header.offset)

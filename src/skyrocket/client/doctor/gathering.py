@@ -10,7 +10,7 @@ from skyrocket.client.admin.offset_admin import QueueLag
 from skyrocket.client.admin.places import BrokerPlace, all_places
 from skyrocket.client.core.errors import BrokerRefused
 from skyrocket.client.doctor.facts import BrokerFacts, ClusterFacts, GroupFacts, NameServerFacts
-from skyrocket.client.doctor.namespaces import shown_info, shown_members, shown_queue
+from skyrocket.client.doctor.namespaces import shown_info, shown_members
 from skyrocket.clock import Clock, SystemClock
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
@@ -201,19 +201,14 @@ class Gatherer:
         return replace(facts, members=shown_members(self._namespace, members), infos=infos)
 
     async def _waits(self, group: GroupFacts) -> dict[MessageQueue, int]:
-        """How long the oldest message has waited that is next in each queue, where that matters.
-
-        After hours without a message the last one that was consumed is old, and the group is not late.
-        """
+        """How long the oldest message has waited that is next in each queue, where that matters."""
         now_ms = self._clock.now_ms()
         waiting = [each for each in group.lags if each.lag > 0]
         is_asked_for = self._scope.group is not None
         topics = {each.queue.topic for each in waiting if is_asked_for or now_ms - each.last_timestamp > _SEEMS_LATE_MS}
         found: dict[MessageQueue, int] = {}
         for topic in sorted(topics):
-            for span in await self._or(self._admin.time_spans(group.name, topic), []):
-                if span.delay_ms < now_ms // 2:  # RocketMQ: of what is not there it is the age of 1970
-                    found[shown_queue(self._namespace, span.queue)] = max(span.delay_ms, 0)
+            found.update(await self._or(self._admin.waited_ms(group.name, topic), {}))
         return found
 
     async def _offsets(

@@ -17,6 +17,7 @@ Kind = Literal[
     "dead_letters_per_hour",
     "disk",
     "broker_down",
+    "name_server_down",
     "slave_behind_bytes",
     "skew",
     "stuck_seconds",
@@ -43,6 +44,7 @@ class Rule:
 
 DEFAULT_RULES: Final = (
     Rule("broker-down", "broker_down", 1, minutes=1, severity="critical"),
+    Rule("name-server-down", "name_server_down", 1, minutes=1, severity="critical"),
     Rule("disk-full", "disk", 0.85, minutes=1, severity="critical"),
     Rule("slave-behind", "slave_behind_bytes", 64 * 1024 * 1024, minutes=5),
     Rule("group-late", "late_seconds", 900, minutes=5),

@@ -10,9 +10,9 @@ from skyrocket.config.sources import shown_pairs_of
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.topics import Difference, Differences
 from skyrocket.console.api.values import BadInput
+from skyrocket.console.cluster.name_servers import NameServerRow
 from skyrocket.console.cluster.runtime import BrokerState
 from skyrocket.console.telling.secrets import STARS, is_secret
-from skyrocket.errors import SkyrocketError
 from skyrocket.model.words import said, said_of
 from skyrocket.protocol.bodies.replication import HaStatus
 
@@ -47,15 +47,6 @@ class SlaveRow:
 
 
 @dataclass(frozen=True, slots=True)
-class NameServerRow:
-    """A name server."""
-
-    address: str
-    is_up: bool
-    trouble: str
-
-
-@dataclass(frozen=True, slots=True)
 class ClusterPage:
     """Brokers, slaves and name servers."""
 
@@ -78,7 +69,7 @@ async def cluster(call: Call) -> ClusterPage:
                 )
                 for each in (status.connections if status is not None else ())
             ]
-    return ClusterPage(brokers, slaves, await _name_servers(call))
+    return ClusterPage(brokers, slaves, await call.parts.view.name_servers.get())
 
 
 def _has_slave(master: BrokerState, brokers: list[BrokerState]) -> bool:
@@ -90,15 +81,6 @@ async def _ha(call: Call, address: str) -> HaStatus | None:
         return next(iter((await call.admin.ha_status(broker=address)).values()))
     except BrokerRefused:  # RocketMQ 4 does not tell
         return None
-
-
-async def _name_servers(call: Call) -> list[NameServerRow]:
-    addresses = call.admin.name_servers()
-    try:
-        answered = set(await call.admin.name_server_settings())
-    except SkyrocketError as error:
-        return [NameServerRow(address, False, str(error)) for address in addresses]
-    return [NameServerRow(address, address in answered, "") for address in addresses]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,23 @@ from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.console.api.values import BadInput
 
 
-def csv_of(names: Sequence[str], rows: Iterable[object]) -> str:
+class CsvFile:
     """One line for each."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(names)
-    for row in rows:
-        writer.writerow([_cell(getattr(row, name)) for name in names])
-    return out.getvalue()
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._out = io.StringIO()
+        self._writer = csv.writer(self._out)
+        self._writer.writerow(names)
+
+    def take(self, rows: Iterable[object]) -> bytes:
+        """The next part of the file."""
+        for row in rows:
+            self._writer.writerow([_cell(getattr(row, name)) for name in self._names])
+        part = self._out.getvalue().encode()
+        self._out.seek(0)
+        self._out.truncate()
+        return part
 
 
 def _cell(value: Any) -> Any:
@@ -26,32 +35,78 @@ def _cell(value: Any) -> Any:
     return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
-def parquet_of(messages: Sequence[ReceivedMessage]) -> bytes:
-    """One row for each; raises BadInput where pyarrow is missing."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise BadInput("Parquet needs pyarrow beside the console: pip install pyarrow, or take csv or json") from None
-    text = pa.string()
-    schema = pa.schema(
-        {
-            "message_id": text,
-            "topic": text,
-            "died_at": pa.timestamp("ms", "UTC"),
-            "attempts": pa.int32(),
-            "keys": pa.list_(text),
-            "tags": text,
-            "error": text,
-            "error_message": text,
-            "host": text,
-            "properties": pa.map_(text, text),
-            "body": pa.binary(),
-        }
-    )
-    out = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist([_record(message) for message in messages], schema), out)
-    return out.getvalue()
+class _Parts:
+    """What pyarrow takes for a file, of which each part is handed on."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._given = 0
+
+    def write(self, data: Any) -> int:
+        part = bytes(data)
+        self._bytes += part
+        return len(part)
+
+    def tell(self) -> int:
+        return self._given + len(self._bytes)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def given(self) -> bytes:
+        part = bytes(self._bytes)
+        self._given += len(part)
+        self._bytes.clear()
+        return part
+
+
+class ParquetFile:
+    """One row for each; what is taken at once is a group of rows."""
+
+    def __init__(self) -> None:
+        """Raises BadInput where pyarrow is missing."""
+        try:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+        except ImportError:
+            raise BadInput(
+                "Parquet needs pyarrow beside the console: pip install pyarrow, or take csv or json"
+            ) from None
+        text = pa.string()
+        self._schema = pa.schema(
+            {
+                "message_id": text,
+                "topic": text,
+                "died_at": pa.timestamp("ms", "UTC"),
+                "attempts": pa.int32(),
+                "keys": pa.list_(text),
+                "tags": text,
+                "error": text,
+                "error_message": text,
+                "host": text,
+                "properties": pa.map_(text, text),
+                "body": pa.binary(),
+            }
+        )
+        self._table_of = pa.Table.from_pylist
+        self._parts = _Parts()
+        self._writer = pq.ParquetWriter(self._parts, self._schema)
+
+    def take(self, messages: Sequence[ReceivedMessage]) -> bytes:
+        """The next part of the file."""
+        if messages:
+            self._writer.write_table(self._table_of([_record(message) for message in messages], self._schema))
+        return self._parts.given()
+
+    def end(self) -> bytes:
+        """The last part, without which there is no file."""
+        self._writer.close()
+        return self._parts.given()
 
 
 def _record(message: ReceivedMessage) -> dict[str, Any]:

@@ -2,17 +2,19 @@
 
 import asyncio
 import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Literal
 
 import orjson
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from skyrocket.client.admin.dead_letters import DeadLetterFilter
 from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.consumer.dead_letter_cause import cause_of
 from skyrocket.client.core.message import ReceivedMessage
-from skyrocket.console.api.dead_letter_files import csv_of, parquet_of
+from skyrocket.console.api.dead_letter_files import CsvFile, ParquetFile
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.message_rows import FullMessage, full_of
@@ -24,7 +26,8 @@ from skyrocket.schemas.catalog import Decoded
 family = Family("Dead letters")
 
 _MOST: Final = 500
-_MOST_EXPORTED: Final = 20_000
+_MOST_HELD: Final = 500  # of an export that may have millions
+_MOST_HELD_BYTES: Final = 8 * 1024 * 1024
 _MEDIA: Final = {"csv": "text/csv", "json": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
 _LONGEST_SECONDS: Final = 60  # a page waits for it
 
@@ -261,16 +264,66 @@ class ExportWanted(DeadChoice):
 
 @family.get("/api/dead-letters/{group}/export", media=tuple(_MEDIA.values()))
 async def export(call: Call, wanted: ExportWanted) -> Response:
-    """Dead letters as a file: a CSV table, or JSON lines or Parquet with bodies."""
-    found = await call.admin.dead_letters(call.path["group"], _choice(wanted), most=_MOST_EXPORTED)
+    """All of these dead letters as a file, oldest first: a CSV table, or JSON lines or Parquet with bodies."""
+    letters = call.admin.each_dead_letter(call.path["group"], _choice(wanted))
+    write = {"csv": _csv, "json": _json_lines, "parquet": _parquet}[wanted.format]
+    parts = write(call, _batches(letters))
+    try:
+        first = await anext(parts)  # what refuses it does so before the file begins
+    except BaseException:
+        await parts.aclose()
+        raise
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", call.path["group"])
-    file, media = f"dead-letters-{name}.{wanted.format}", _MEDIA[wanted.format]
-    headers = {"Content-Disposition": f'attachment; filename="{file}"'}
-    if wanted.format == "json":
-        lines = b"".join(orjson.dumps(full_of(message)) + b"\n" for message in found)
-        return Response(lines, media_type=media, headers=headers)
-    if wanted.format == "parquet":
-        data = await asyncio.to_thread(parquet_of, found)
-        return Response(data, media_type=media, headers=headers)
-    rows = await _rows(call, found)
-    return Response(csv_of(DeadRow.__slots__, rows), media_type=media, headers=headers)
+    headers = {"Content-Disposition": f'attachment; filename="dead-letters-{name}.{wanted.format}"'}
+    return StreamingResponse(_from(first, parts), media_type=_MEDIA[wanted.format], headers=headers)
+
+
+async def _from(first: bytes, parts: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    async with aclosing(parts):
+        yield first
+        async for part in parts:
+            yield part
+
+
+async def _batches(
+    letters: AsyncGenerator[ReceivedMessage, None],
+) -> AsyncGenerator[list[ReceivedMessage], None]:
+    """As many as are held at once; at least one, if it is empty."""
+    batch: list[ReceivedMessage] = []
+    held = 0
+    async with aclosing(letters):
+        async for message in letters:
+            batch.append(message)
+            held += _size(message)
+            if len(batch) >= _MOST_HELD or held >= _MOST_HELD_BYTES:
+                yield batch
+                batch, held = [], 0
+    yield batch
+
+
+def _size(message: ReceivedMessage) -> int:
+    try:
+        return len(message.body)
+    except DataError:  # it cannot be unpacked
+        return message.stored_body_size
+
+
+async def _csv(call: Call, batches: AsyncGenerator[list[ReceivedMessage], None]) -> AsyncGenerator[bytes, None]:
+    file = CsvFile(DeadRow.__slots__)
+    async with aclosing(batches):
+        async for batch in batches:
+            yield file.take(await _rows(call, batch))
+
+
+async def _json_lines(_: Call, batches: AsyncGenerator[list[ReceivedMessage], None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(batches):
+        async for batch in batches:
+            yield b"".join(orjson.dumps(full_of(message)) + b"\n" for message in batch)
+
+
+async def _parquet(_: Call, batches: AsyncGenerator[list[ReceivedMessage], None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(batches):
+        file = ParquetFile()
+        async for batch in batches:
+            yield await asyncio.to_thread(file.take, batch)
+        yield await asyncio.to_thread(file.end)

@@ -25,6 +25,7 @@ class NewGroup:
     retry_max_times: int = 16
     retry_queues: int = 1
     cluster: str | None = None
+    broker: str | None = None
 
 
 @family.post("/api/groups")
@@ -39,7 +40,7 @@ async def create_group(call: Call, wanted: NewGroup) -> Done:
         retry_queues=wanted.retry_queues,
         retry_max_times=wanted.retry_max_times,
     )
-    await call.admin.create_group(config, cluster=wanted.cluster)
+    await call.admin.create_group(config, cluster=wanted.cluster, broker=wanted.broker)
     return Done(said("group {name} was created", name=wanted.name))
 
 

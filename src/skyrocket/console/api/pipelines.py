@@ -47,7 +47,7 @@ async def pipelines(call: Call) -> Pipelines:
     members = await each(sorted(shown), view.members.get)
     rows = []
     for group in (name for name, connected in members.items() if connected is None):
-        known = group_figures(lags[group], call.now_ms)
+        known = group_figures(lags[group], view.waits.since(group), call.now_ms)
         last = max((lag.last_timestamp for lag in lags[group]), default=0) or None
         written = await each(list(known.topics), view.topic_figures.get)
         speeds = [figures.in_per_second for figures in written.values() if figures.in_per_second is not None]

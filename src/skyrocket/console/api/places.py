@@ -1,8 +1,9 @@
-"""Where things are: clusters, how long their brokers keep messages, and where Prometheus finds their metrics."""
+"""Where things are: clusters and brokers, how long messages are kept, and where Prometheus finds the metrics."""
 
 from dataclasses import dataclass
 from typing import Final
 
+from skyrocket.client.admin.places import all_places
 from skyrocket.console.api.endpoint import Call, Family
 
 family = Family("Places")
@@ -11,19 +12,30 @@ _PROMETHEUS: Final = "PROM"
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerChoice:
+    """A broker with a master, and its cluster."""
+
+    broker: str
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
 class Places:
     """What one chooses from when something is created."""
 
     clusters: list[str]
+    brokers: list[BrokerChoice]
     retention_hours: list[int]  # fileReservedTime of brokers: the different values, smallest first
 
 
 @family.get("/api/places")
 async def places(call: Call) -> Places:
-    """Clusters, and how long their brokers keep messages."""
+    """Clusters with their brokers, and how long these keep messages."""
     view = call.parts.view
+    cluster = await view.cluster.get()
+    masters = [BrokerChoice(place.broker_name, place.cluster) for place in all_places(cluster) if place.is_master]
     hours = {each.get("fileReservedTime", "") for each in (await view.settings.get()).values()}
-    return Places(sorted((await view.cluster.get()).clusters), sorted(int(text) for text in hours if text.isdecimal()))
+    return Places(sorted(cluster.clusters), masters, sorted(int(text) for text in hours if text.isdecimal()))
 
 
 @dataclass(frozen=True, slots=True)

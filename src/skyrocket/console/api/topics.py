@@ -252,7 +252,8 @@ async def groups_of(call: Call, topic: str) -> list[GroupOfTopic]:
     members = await each(names, view.members.get)
     found = []
     for group in names:
-        figures = group_figures([lag for lag in lags.get(group, []) if lag.queue.topic == topic], call.now_ms)
+        of_topic = [lag for lag in lags.get(group, []) if lag.queue.topic == topic]
+        figures = group_figures(of_topic, view.waits.since(group), call.now_ms)
         connected = members[group]
         clients = 0 if connected is None else len(connected.connections)
         found.append(GroupOfTopic(group, figures.lag, figures.late_ms, view.out_per_second(group, topic), clients))
@@ -278,8 +279,12 @@ class NewTopic:
 
 @family.post("/api/topics")
 async def create_topic(call: Call, wanted: NewTopic) -> Done:
-    """Create a topic; one that is there is refused: it is changed elsewhere."""
+    """Create a topic where it is not yet; one that is there already is refused: it is changed elsewhere."""
+    chosen = await call.admin.brokers(cluster=wanted.cluster, broker=wanted.broker, with_slaves=False)
     if wanted.name in await call.admin.topics():
+        there = {place.broker_name for place in await call.admin.topic_configs(wanted.name)}
+        chosen = [place for place in chosen if place.broker_name not in there]
+    if not chosen:
         raise BadInput("topic {name} is there already: change it on its own page", name=wanted.name)
     attributes = dict(wanted.attributes)
     if wanted.kind != "NORMAL":  # RocketMQ 4 knows no attributes, and every topic there is NORMAL
@@ -292,7 +297,7 @@ async def create_topic(call: Call, wanted: NewTopic) -> Done:
         ordered=wanted.ordered,
         attributes=attributes,
     )
-    places = await call.admin.put_topic(config, cluster=wanted.cluster, broker=wanted.broker)
+    places = await call.admin.put_topic(config, places=chosen)
     return Done(
         said(
             "topic {name} was created on {names}",

@@ -15,11 +15,13 @@ from skyrocket.client.core.errors import BrokerRefused, NoNameServer, NoRoute, N
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
 from skyrocket.console.cluster.checkup import Checkup
+from skyrocket.console.cluster.name_servers import name_servers
 from skyrocket.console.cluster.queries import reported_queries
 from skyrocket.console.cluster.runtime import BrokerState, state_of
 from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers
 from skyrocket.console.cluster.speeds import Speeds
 from skyrocket.console.cluster.trends import Trends
+from skyrocket.console.cluster.waits import Waits
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
@@ -56,10 +58,12 @@ class ClusterView:
         self._clock = clock
         self._speeds = Speeds()
         self._trends = Trends()
+        self.waits = Waits(admin.waited_ms, clock)
         self._seen: dict[str, BrokerPlace] = {}
         self.moved_ms: dict[str, int] = {}  # when each group was last seen to go on
         self.checkup = Checkup(admin, clock)
         self.cluster = SharedAnswer(admin.cluster, _OFTEN_SECONDS, clock)
+        self.name_servers = SharedAnswer(lambda: name_servers(admin), _OFTEN_SECONDS, clock)
         self.brokers = SharedAnswer(self._brokers, _OFTEN_SECONDS, clock)
         self.topics = SharedAnswer(self._topics, _RARELY_SECONDS, clock)
         self.groups = SharedAnswer(self._groups, _RARELY_SECONDS, clock)
@@ -75,6 +79,7 @@ class ClusterView:
     def _single(self) -> tuple[SharedAnswer[Any], ...]:
         return (
             self.cluster,
+            self.name_servers,
             self.brokers,
             self.topics,
             self.groups,
@@ -107,7 +112,7 @@ class ClusterView:
     async def group_figures(self, *, fresh: bool = False, within: float = 0.0) -> dict[str, groups.GroupFigures]:
         """How far each group is; `fresh` and `within` as of `SharedAnswer.get`."""
         now_ms, lags = self._clock.now_ms(), await self.lags.get(fresh=fresh, within=within)
-        return {group: groups.figures(queues, now_ms) for group, queues in lags.items()}
+        return {group: groups.figures(queues, self.waits.since(group), now_ms) for group, queues in lags.items()}
 
     async def figures_of(self, names: Sequence[str]) -> dict[str, topics.TopicFigures]:
         """Of many topics, to sort by: of more than some hundred as they were last seen, for each is a question."""
@@ -199,6 +204,7 @@ class ClusterView:
             if self._speeds.look(("out", group, None), sum(by_topic.values()), now):
                 self.moved_ms[group] = self._clock.now_ms()
         self.moved_ms = {group: at for group, at in self.moved_ms.items() if group in lags}
+        await self.waits.look(lags)
         return lags
 
     async def _waiting(self) -> Waiting:

@@ -129,6 +129,25 @@ def test_avro_takes_its_schema_and_gives_the_type_that_is_asked_for() -> None:
         codec.decode(b"\x06cu")
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "reason"),
+    [
+        ({"type": "array", "items": "null"}, b"\x80\x80\x80\x80\x80\x80\x80\x80\x20\x00", "more than .* values"),
+        (["null", "Box"], b"\x02" * 500_000 + b"\x00", "deeper than 100 levels"),
+        (
+            {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
+            b"\x80\xea\x30" + b"\x7f" * 400_000,
+            "a decimal of 400,000 bytes",
+        ),
+    ],
+    ids=["count", "nesting", "decimal"],
+)
+def test_a_body_of_avro_that_would_take_all_memory_or_time_is_not_readable(kind: Any, body: bytes, reason: str) -> None:
+    box = Avro({"type": "record", "name": "Box", "fields": [{"name": "all", "type": kind}]})
+    with pytest.raises(NotReadable, match=reason):
+        box.decode(body)
+
+
 class Reversed:
     """A codec of one's own."""
 

@@ -6,6 +6,7 @@ import { follow } from "../live.js";
 import { callout, dialog, dot, empty, field, head, pager, table } from "../parts.js";
 import { go, withQuery } from "../router.js";
 import { counted, t } from "../words.js";
+import { places, whereField, withPlace } from "./where.js";
 
 export const STATES = { online: "good", lagging: "warn", stopped: "bad", idle: "", unknown: "" };
 
@@ -47,7 +48,9 @@ function rows(answer, wanted) {
   ], answer.rows, { sort: wanted.sort, onSort: (sort) => go(withQuery({ sort, page: null })), nothing: empty(t("No group"), t("A group appears when its first client subscribes, or when it is created here.")) });
 }
 
-function create() {
+async function create() {
+  const found = await places();
+  if (!found) return;
   dialog({
     title: t("Create group"),
     action: t("Create group"),
@@ -56,11 +59,12 @@ function create() {
       h("div", { class: "form-row" },
         field({ name: "retry_max_times", label: t("Attempts before a dead letter"), type: "number", value: 16, min: 0 }),
         field({ name: "retry_queues", label: t("Retry queues"), type: "number", value: 1, min: 1 })),
+      whereField(found),
       field({ name: "consumes_orderly", label: t("Pops in order"), type: "checkbox" }),
       field({ name: "may_consume_broadcast", label: t("May broadcast (every client gets every message)"), type: "checkbox", value: true }),
     ],
     act: async (values) => {
-      const done = await post("/api/groups", values);
+      const done = await post("/api/groups", withPlace(values));
       go(`/groups/${encodeURIComponent(values.name)}`);
       return done.done;
     },

@@ -1,11 +1,12 @@
 // The list of topics, and making a new one.
-import { get, post, query, session } from "../api.js";
+import { post, query, session } from "../api.js";
 import { fill, h } from "../dom.js";
 import { ago, compact, count, rate } from "../format.js";
 import { follow } from "../live.js";
 import { badge, callout, dialog, empty, field, head, pager, table } from "../parts.js";
 import { go, withQuery } from "../router.js";
 import { counted, t } from "../words.js";
+import { places, whereField, withPlace } from "./where.js";
 
 export const KINDS = { FIFO: "accent", DELAY: "note", TRANSACTION: "warn", DLQ: "bad", RETRY: "warn", SYSTEM: "", NORMAL: "" };
 
@@ -51,7 +52,9 @@ function rows(answer, wanted) {
 }
 
 async function create() {
-  const { clusters, retention_hours: kept } = await get("/api/places");
+  const found = await places();
+  if (!found) return;
+  const kept = found.retention_hours;
   const hours = kept.length > 1 ? `${kept[0]}–${kept.at(-1)}` : kept[0];
   const says = h("span", { class: "hint" }, t(EXPLAINED.NORMAL));
   const body = [
@@ -62,7 +65,7 @@ async function create() {
     says,
     h("div", { class: "form-row" },
       field({ name: "permission", label: t("Permission"), options: [[6, t("read and write")], [4, t("read only")], [2, t("write only")]] }),
-      field({ name: "cluster", label: t("Cluster"), options: [["", t("all")], ...clusters.map((name) => [name, name])] })),
+      whereField(found)),
     h("p", { class: "hint", id: "retention" }, kept.length ? t("Retention: brokers keep the messages of all topics for {hours} hours (fileReservedTime), consumed or not.", { hours }) : t("Retention: fileReservedTime of the brokers, for all topics alike.")),
   ];
   const box = dialog({
@@ -70,7 +73,7 @@ async function create() {
     action: t("Create topic"),
     body,
     act: async (values) => {
-      const done = await post("/api/topics", { ...values, permission: Number(values.permission), cluster: values.cluster || null });
+      const done = await post("/api/topics", { ...withPlace(values), permission: Number(values.permission) });
       go(`/topics/${encodeURIComponent(values.name)}`);
       return done.done;
     },
