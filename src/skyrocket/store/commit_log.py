@@ -18,18 +18,17 @@ from dataclasses import dataclass
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import StoreError, StoreFailed
-from skyrocket.format.batch import BatchColumns
 from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
 from skyrocket.format.record import BLANK_SIZE, HEADS, PROPERTIES_LENGTH, CrcCheck, RecordWalk, encode_blank
 from skyrocket.store.allocator import FileAllocator, PreparedFile
-from skyrocket.store.batch_records import BatchOrigin, frame_of, records_of
+from skyrocket.store.batch_records import PlainBatch, total_size
 from skyrocket.store.disk import Disk, DiskStandsStill
+from skyrocket.store.even_records import records_of_all
 from skyrocket.store.log_writer import PATIENCE_SECONDS, Chunk, HandOver, LogWriter
 from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
 from skyrocket.store.record_run import Appended, RecordRun
 from skyrocket.store.record_tuples import ROW_BODY, ROW_PROPERTIES, DispatchItem, Row
 from skyrocket.store.reserved_blocks import ReservedBlocks
-from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.transient_pool import Buffered, TransientPool
 
 _HEAD_V4 = HEADS[0]
@@ -235,7 +234,7 @@ class CommitLog:
     def _copy(self, first: int, end: int, parts: list[bytes]) -> None:
         """Write collected records and let readers see them."""
         try:
-            self._write(first, _join(parts), end)
+            self._write(first, parts[0] if len(parts) == 1 else _join(parts), end)
         except OSError as error:
             raise StoreFailed(f"copying a record to the log failed: {error}") from error
         parts.clear()
@@ -284,22 +283,29 @@ class CommitLog:
         assert error is None
         return items
 
-    def append_batch(self, queue: TopicQueue, batch: BatchColumns, origin: BatchOrigin) -> RecordRun:
-        """The same for a batch of which only the parts were looked at; not for logs whose records have a checksum."""
+    def append_batches(self, batches: Sequence[PlainBatch]) -> list[RecordRun]:
+        """The same for batches of which only the parts were looked at; not for logs whose records have a checksum.
+
+        They stay together: all of them in one file, or none.
+        """
         assert not self._seal_records
-        frame = frame_of(queue, batch, origin, self._store_host)
         with self.lock:
-            if self.written_offset + frame.total > self._soft_end:
-                self._make_room(frame.total)
+            total = sum([total_size(plain, self._store_host) for plain in batches])
+            if self.written_offset + total > self._soft_end:
+                self._make_room(total)
             now = self._begin()
             start = self.written_offset
-            data, run = records_of(queue, batch, origin, frame, start, now)
-            queue.next_offset += run.count
-            self._copy(start, run.end_offset, [data])
-            self.pending.append(run if run.count > 1 else next(run.items()))
+            pieces, runs = records_of_all(batches, self._store_host, start, now)
+            self._copy(start, start + total, pieces)
+            self.pending += [run if run.count > 1 else next(run.items()) for run in runs]
             if not self.writer.waiting_bytes:
                 self.append_began_ms = 0
-        return run
+        return runs
+
+    def has_room_for(self, batches: Sequence[PlainBatch]) -> bool:
+        """Whether they fit where the log ends, without further thought."""
+        total = sum([total_size(plain, self._store_host) for plain in batches])
+        return self.written_offset + total <= self._soft_end
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes as a master sent them; they begin where this log ends, and may cut a record anywhere."""
