@@ -23,7 +23,7 @@ from skyrocket.store.batch_records import BatchOrigin, PlainBatch, flag_with_hos
 from skyrocket.store.record_run import RecordRun, RunPart
 from skyrocket.store.topic_queue import TopicQueue
 
-_FROM_RECORDS: Final = 48  # fewer cost less when each is packed
+_FROM_RECORDS: Final = 24  # fewer cost less when each is packed
 _TOP_BIT_CLEARED: Final = 0x7FFFFFFF
 _join = b"".join
 
