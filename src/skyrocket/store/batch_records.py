@@ -57,13 +57,18 @@ def flag_with_hosts(origin: BatchOrigin, bits: int) -> int:
     return origin.sys_flag & ~_HOST_BITS | bits << 4
 
 
+def messages_in(plain: PlainBatch) -> int:
+    """How many messages a batch has."""
+    batch = plain.batch
+    return batch.messages if isinstance(batch, EvenBatch) else len(batch.sizes)
+
+
 def total_size(plain: PlainBatch, store_host: bytes) -> int:
     """How large the records of a batch are together."""
     queue, batch, origin = plain
     added = _FRAME_SIZES[host_bits(origin, store_host)] + len(queue.topic_part)
-    if isinstance(batch, EvenBatch):
-        return len(batch.data) + batch.messages * added
-    return sum(batch.sizes) + len(batch.sizes) * added
+    size = len(batch.data) if isinstance(batch, EvenBatch) else sum(batch.sizes)
+    return size + messages_in(plain) * added
 
 
 def records_of(plain: PlainBatch, store_host: bytes, start: int, now: int) -> tuple[bytes, RecordRun]:

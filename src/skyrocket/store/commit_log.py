@@ -22,8 +22,8 @@ from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
 from skyrocket.format.record import BLANK_SIZE, HEADS, PROPERTIES_LENGTH, CrcCheck, RecordWalk, encode_blank
 from skyrocket.store.allocator import FileAllocator, PreparedFile
 from skyrocket.store.batch_records import PlainBatch, total_size
+from skyrocket.store.column_records import records_of_all
 from skyrocket.store.disk import Disk, DiskStandsStill
-from skyrocket.store.even_records import records_of_all
 from skyrocket.store.log_writer import PATIENCE_SECONDS, Chunk, HandOver, LogWriter
 from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
 from skyrocket.store.record_run import Appended, RecordRun

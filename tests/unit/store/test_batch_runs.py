@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skyrocket.format.batch import BatchElement, cut_batch, encode_batch, even_batch
 from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
-from skyrocket.store import even_records
+from skyrocket.store import column_records
 from skyrocket.store.batch_records import BatchOrigin, PlainBatch
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
@@ -161,7 +161,7 @@ _GROUPS = st.lists(
 )
 
 
-@pytest.mark.parametrize("together", [1, 48])
+@pytest.mark.parametrize("together", [1, 30])
 @given(groups=_GROUPS, pooled=st.booleans(), with_tags=st.booleans(), store_host=st.sampled_from([_V4, _V6]))
 @settings(max_examples=60, deadline=None)
 def test_batches_that_are_put_together_leave_the_files_of_rows(
@@ -173,7 +173,8 @@ def test_batches_that_are_put_together_leave_the_files_of_rows(
 ) -> None:
     """Of several queues, topics and hosts, even and uneven, with files that end between them."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(even_records, "_FROM_RECORDS", together)
+        patch.setattr(column_records, "_FROM_EVEN", together)
+        patch.setattr(column_records, "_FROM_UNEVEN", together)
         outcomes = []
         for by_parts in (False, True):
             root = Path(folder) / str(by_parts)
