@@ -6,6 +6,7 @@
 `common` is what is the same in all records of the batch: from the flags of the system to the transaction's offset.
 """
 
+from collections.abc import Iterable
 from itertools import accumulate, chain, repeat
 from struct import Struct
 from typing import Final, NamedTuple
@@ -63,12 +64,16 @@ def messages_in(plain: PlainBatch) -> int:
     return batch.messages if isinstance(batch, EvenBatch) else len(batch.sizes)
 
 
-def total_size(plain: PlainBatch, store_host: bytes) -> int:
-    """How large the records of a batch are together."""
-    queue, batch, origin = plain
-    added = _FRAME_SIZES[host_bits(origin, store_host)] + len(queue.topic_part)
-    size = len(batch.data) if isinstance(batch, EvenBatch) else sum(batch.sizes)
-    return size + messages_in(plain) * added
+def total_size(batches: Iterable[PlainBatch], store_host: bytes) -> int:
+    """How large the records of batches are together."""
+    total = 0
+    for queue, batch, origin in batches:
+        added = _FRAME_SIZES[host_bits(origin, store_host)] + len(queue.topic_part)
+        if isinstance(batch, EvenBatch):
+            total += batch.messages * (batch.size + added)
+        else:
+            total += sum(batch.sizes) + len(batch.sizes) * added
+    return total
 
 
 def records_of(plain: PlainBatch, store_host: bytes, start: int, now: int) -> tuple[bytes, RecordRun]:

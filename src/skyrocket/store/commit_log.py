@@ -21,7 +21,7 @@ from skyrocket.errors import StoreError, StoreFailed
 from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
 from skyrocket.format.record import BLANK_SIZE, HEADS, PROPERTIES_LENGTH, CrcCheck, RecordWalk, encode_blank
 from skyrocket.store.allocator import FileAllocator, PreparedFile
-from skyrocket.store.batch_records import PlainBatch, total_size
+from skyrocket.store.batch_records import PlainBatch
 from skyrocket.store.column_records import records_of_all
 from skyrocket.store.disk import Disk, DiskStandsStill
 from skyrocket.store.log_writer import PATIENCE_SECONDS, Chunk, HandOver, LogWriter
@@ -88,7 +88,7 @@ class CommitLog:
         self.raw_end = 0  # bytes before it may have come from a master: dispatch must read them from the log
         self._disk = disk
         self._now_ms = clock.now_ms
-        self._store_host = store_host
+        self.store_host = store_host
         self._seal_records = config.append_record_crc
         self.allocator = FileAllocator(disk)
         self.on_failed: Callable[[OSError], None] = _nobody_listens  # a write of another thread failed
@@ -178,7 +178,7 @@ class CommitLog:
             now = self._begin()
             first = start = self.written_offset  # the parts collected go to first … start
             soft_end = self._soft_end
-            own_host = self._store_host
+            own_host = self.store_host
             for row in rows:
                 queue, body, properties, flag, sys_flag, born_at, born_host, retries, prepared, store_host, count = row
                 if store_host is None:
@@ -273,7 +273,7 @@ class CommitLog:
     def append_together(self, rows: Sequence[Row]) -> list[DispatchItem]:
         """Store the records of a client batch back to back in one file; raises OSError when that has no room."""
         queue, _, _, _, _, _, born_host, _, _, store_host, _ = rows[0]  # a batch is of one client and for one queue
-        head = HEADS[(len(born_host) == 20) | (len(store_host or self._store_host) == 20) << 1]
+        head = HEADS[(len(born_host) == 20) | (len(store_host or self.store_host) == 20) << 1]
         total = len(rows) * (head.size + len(queue.topic_part) + PROPERTIES_LENGTH.size)
         total += sum([len(row[ROW_BODY]) + len(row[ROW_PROPERTIES]) for row in rows])
         with self.lock:
@@ -283,29 +283,27 @@ class CommitLog:
         assert error is None
         return items
 
-    def append_batches(self, batches: Sequence[PlainBatch]) -> list[RecordRun]:
+    def append_batches(self, batches: Sequence[PlainBatch], total: int) -> list[RecordRun]:
         """The same for batches of which only the parts were looked at; not for logs whose records have a checksum.
 
         They stay together: all of them in one file, or none.
         """
         assert not self._seal_records
         with self.lock:
-            total = sum([total_size(plain, self._store_host) for plain in batches])
             if self.written_offset + total > self._soft_end:
                 self._make_room(total)
             now = self._begin()
             start = self.written_offset
-            pieces, runs = records_of_all(batches, self._store_host, start, now)
+            pieces, runs = records_of_all(batches, self.store_host, start, now)
             self._copy(start, start + total, pieces)
             self.pending += [run if run.count > 1 else next(run.items()) for run in runs]
             if not self.writer.waiting_bytes:
                 self.append_began_ms = 0
         return runs
 
-    def has_room_for(self, batches: Sequence[PlainBatch]) -> bool:
-        """Whether they fit where the log ends, without further thought."""
-        total = sum([total_size(plain, self._store_host) for plain in batches])
-        return self.written_offset + total <= self._soft_end
+    def has_room_for(self, size: int) -> bool:
+        """Whether so many bytes fit where the log ends, without further thought."""
+        return self.written_offset + size <= self._soft_end
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes as a master sent them; they begin where this log ends, and may cut a record anywhere."""

@@ -18,7 +18,7 @@ from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import PROPERTY_END, find_property, with_property, without_property
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
-from skyrocket.store.batch_records import PlainBatch
+from skyrocket.store.batch_records import PlainBatch, total_size
 from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.disk import DiskStandsStill
 from skyrocket.store.dispatcher import light_queue_keys
@@ -221,9 +221,12 @@ class Intake:
         """
         began = time.perf_counter()
         outcomes: list[RecordRun | PutResult] = []
-        for some in [batches] if self._log.has_room_for(batches) else [[batch] for batch in batches]:
+        store_host = self._log.store_host
+        total = total_size(batches, store_host)
+        are_together = len(batches) == 1 or self._log.has_room_for(total)
+        for some in [batches] if are_together else [[batch] for batch in batches]:
             try:
-                runs = self._log.append_batches(some)
+                runs = self._log.append_batches(some, total if are_together else total_size(some, store_host))
             except (OSError, StoreError) as error:
                 outcomes += [self._not_appended(error) for _ in some]
             else:

@@ -182,6 +182,20 @@ async def test_batches_of_a_turn_in_which_topics_change_are_stored_all_the_same(
         assert places == [str(32 * 9 + 9 * number) for number in range(5)]
 
 
+async def test_a_batch_whose_records_fit_into_no_file_is_refused_and_the_others_of_its_turn_are_not(
+    tmp_path: Path,
+) -> None:
+    tiny = encode_batch([BatchElement(0, b"x", b"a\1b\2")] * 20_000)
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        await given.client.call(given.address, new_topic(TOPIC))
+        async with RawPeer.connected(Address("127.0.0.1", given.port)) as peer:
+            assert await codes_of_a_row(peer) == [0] * 30
+            first, second, third = row_of_batches(3)
+            second.body = tiny
+            peer.send(b"".join(map(encode, [first, second, third])))
+            assert [answer.code for answer in await peer.commands(3)] == [0, ResponseCode.MESSAGE_ILLEGAL, 0]
+
+
 async def test_a_row_that_cannot_be_stored_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

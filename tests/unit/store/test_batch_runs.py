@@ -183,7 +183,7 @@ def test_batches_that_are_put_together_leave_the_files_of_rows(
             store = opener.open(
                 commit_log_file_size=60_000, index_batch_delay_ms=600_000, transient_pool=pooled, index_tags=with_tags
             )
-            store.commit_log._store_host = store_host
+            store.commit_log.store_host = store_host
             store.add_listener(counted.extend)
             seen: list[int] = []
             for group in groups:

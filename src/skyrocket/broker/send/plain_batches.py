@@ -13,7 +13,7 @@ that is broken, properties that only single messages may have, or that the broke
 import logging
 from collections.abc import Sequence
 from time import perf_counter  # how long work takes, whatever clock the program was given
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from skyrocket.broker.send.plain_send import PlainSends, origin_of
 from skyrocket.broker.send.send_answers import SendAnswers, Stored
@@ -38,7 +38,10 @@ _logger = logging.getLogger(__name__)
 _MOST_BYTES: Final = 1 << 20  # that wait for the turn's end; what came is stored when there are more
 _INNER: Final = b"INNER_"  # the beginning of names that are the broker's own
 _KEY_NAME: Final = b"UNIQ_KEY\1"
+_Kept: TypeAlias = tuple[LaterAnswer, bytes]  # who waits for the answer to a batch, and its unique key: 4.9 has none
+
 _join = b"".join
+_new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__
 
 
 class KnownBatch(ShapeMemo):
@@ -53,18 +56,12 @@ class KnownBatch(ShapeMemo):
         self.text: KnownText | None = None  # found to be plain, whatever its unique key
 
 
-class _Kept(NamedTuple):
-    """Who waits for the answer to a batch, and its unique key."""
-
-    later: LaterAnswer
-    unique_key: bytes  # b"": 4.9 has none
-
-
 class PlainBatches:
     """The plain batches of the turn, which came after the single messages that came before them."""
 
     def __init__(self, store: MessageStore, topics: TopicTable, plain: PlainSends, answers: SendAnswers) -> None:
         self._intake = store.intake
+        self._log = store.commit_log
         self._queues = store.queues
         self._topics = topics
         self._plain = plain
@@ -100,9 +97,9 @@ class PlainBatches:
             answers.began = answers.began or perf_counter()
             self._plain.store()  # came before this one
         later = LaterAnswer(request)
-        self._kept.append(_Kept(later, unique_key))
-        origin = BatchOrigin(known.sys_flag, int(request.born), origin_of(peer).born_host)
-        self._batches.append(PlainBatch(queue, batch, origin))
+        self._kept.append((later, unique_key))
+        origin = _new_tuple(BatchOrigin, (known.sys_flag, int(request.born), origin_of(peer).born_host, 0))
+        self._batches.append(_new_tuple(PlainBatch, (queue, batch, origin)))
         self._kept_of = known.generation
         self._bytes += len(data)
         if self._bytes > _MOST_BYTES:
@@ -141,20 +138,25 @@ class PlainBatches:
                     self._append_again(plain, one)
         except Exception as error:
             _logger.exception("batches could not be stored count=%d", len(batches))
-            for one in kept:
-                if one.later.is_open:
-                    one.later.refuse(SystemFailure(f"store putMessage failed: {error}"))
+            for later, _ in kept:
+                if later.is_open:
+                    later.refuse(SystemFailure(f"store putMessage failed: {error}"))
 
     def _append(self, batches: Sequence[PlainBatch], kept: Sequence[_Kept]) -> None:
-        answers, waiting = self._answers, iter(kept)
+        answers, log, waiting = self._answers, self._log, iter(kept)
         for outcome in self._intake.put_plain_batches(batches):
             if isinstance(outcome, PutResult):
-                answers.refuse(next(waiting).later, outcome.status)
+                answers.refuse(next(waiting)[0], outcome.status)
                 continue
             ids, size = answers.message_ids(outcome.starts), answers.id_size
-            for part, (later, unique_key) in zip(outcome.parts, waiting, strict=False):
+            if not answers.wait and not log.is_behind:
+                for (queue, first, at, end), (later, key) in zip(outcome.parts, waiting, strict=False):
+                    answers.confirm_now(later, key.decode(), queue.queue_id, ids[at * size : end * size - 1], first)
+                answers.latency.add(perf_counter() - answers.began, len(outcome.parts))  # once for all
+                continue
+            for part, (later, key) in zip(outcome.parts, waiting, strict=False):
                 own_ids = ids[part.at * size : part.end * size - 1]
-                stored = Stored(later, unique_key.decode(), part.queue.queue_id, own_ids, part.first_queue_offset)
+                stored = Stored(later, key.decode(), part.queue.queue_id, own_ids, part.first_queue_offset)
                 answers.confirm_stored(stored, outcome.end_of(part), waits=answers.wait)
 
     def _append_again(self, plain: PlainBatch, kept: _Kept) -> None:

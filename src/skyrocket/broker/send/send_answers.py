@@ -116,7 +116,15 @@ class SendAnswers:
             later.fill(later.request.answer(ResponseCode.SUCCESS, None, self._fields(stored)))
         elif handle:
             later.fill(self._timer_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset, handle))
-        elif unique_key:
+        else:
+            self.confirm_now(later, unique_key, queue_id, message_ids, queue_offset)
+
+    def confirm_now(
+        self, later: LaterAnswer, unique_key: str, queue_id: int, message_ids: str, queue_offset: int
+    ) -> None:
+        """A message or batch is where its producer may hear of it; whoever calls counts its latency."""
+        opaque = later.request.opaque
+        if unique_key:
             later.fill(self._single_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset))
         else:
             later.fill(self._batch_head(opaque, 0, queue_id, message_ids, queue_offset))
