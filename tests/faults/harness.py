@@ -20,11 +20,11 @@ from typing import Any
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.errors import CorruptFile, CorruptRecord
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.batch import BatchElement, cut_batch, encode_batch
+from skyrocket.format.batch import BatchElement, cut_batch, encode_batch, even_batch
 from skyrocket.format.properties import encode_properties, find_property
 from skyrocket.format.record import decode_record, read_head
 from skyrocket.model.message import StoredMessage
-from skyrocket.store.batch_records import BatchOrigin
+from skyrocket.store.batch_records import BatchOrigin, PlainBatch
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.disk import Disk
 from skyrocket.store.message_store import MessageStore
@@ -228,7 +228,8 @@ class Driver:
         if self.ledger.batches % 2 or queue is None or not is_plain:
             return self._put_elements(puts, elements)
         origin = BatchOrigin(0, puts[0].born_timestamp, PutMessage(topic, queue_id, b"").born_host)
-        run = self.store.intake.put_cut_batch(queue, cut_batch(encode_batch(elements)), origin)
+        body = encode_batch(elements)
+        [run] = self.store.intake.put_plain_batches([PlainBatch(queue, even_batch(body) or cut_batch(body), origin)])
         if not isinstance(run, RecordRun):
             assert run.remark
             return run.status

@@ -13,6 +13,7 @@ _HEAD = Struct(">i8xii")  # size, magic and CRC (both 0), flag, body length
 _PROPERTIES_LENGTH = Struct(">h")
 _HEAD_SIZE = _HEAD.size
 ELEMENT_FRAME_SIZE = _SMALLEST = _HEAD_SIZE + _PROPERTIES_LENGTH.size  # of an element without body and properties
+FLAG_AT, BODY_AT = 12, _HEAD_SIZE  # of an element
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__
 
 
@@ -22,6 +23,24 @@ class BatchElement(NamedTuple):
     flag: int
     body: bytes
     properties: bytes
+
+
+class EvenBatch(NamedTuple):
+    """A batch whose elements are all as long as the first in all their parts, as they often are; not cut yet."""
+
+    data: bytes
+    messages: int
+    size: int  # of an element
+    body_length: int
+
+    @property
+    def last_properties(self) -> bytes:
+        """Those of its last message."""
+        return self.data[len(self.data) - self.size + _SMALLEST + self.body_length :]
+
+    def elements(self) -> list[BatchElement]:
+        """Its messages."""
+        return decode_batch(self.data)
 
 
 class BatchColumns(NamedTuple):
@@ -34,6 +53,15 @@ class BatchColumns(NamedTuple):
     properties: Sequence[bytes]
     same_end: bytes | None  # the length before the properties, when it is that of all
     ends: Sequence[bytes]  # what follows `same_end`, or the body: the properties, or their length and they
+
+    @property
+    def last_properties(self) -> bytes:
+        """Those of the last message."""
+        return self.properties[-1]
+
+    def elements(self) -> list[BatchElement]:
+        """They, message by message."""
+        return list(map(BatchElement, self.flags, self.bodies, self.properties))
 
 
 def encode_batch(elements: Iterable[BatchElement]) -> bytes:
@@ -108,6 +136,23 @@ def _decode_uneven(data: bytes) -> list[BatchElement]:
     except (struct_error, IndexError):
         raise _broken(data, position) from None
     return elements
+
+
+def even_batch(data: bytes) -> EvenBatch | None:
+    """The batch, if its elements are even; every byte that holds a length is looked at, in all of them at once."""
+    if len(data) < _SMALLEST:
+        return None
+    size, _, body_length = _HEAD.unpack_from(data, 0)
+    properties_length = size - _SMALLEST - body_length
+    if body_length < 0 or not 0 <= properties_length <= MAX_BYTES or len(data) % size:
+        return None
+    count, behind = len(data) // size, _HEAD_SIZE + body_length
+    if data[behind] << 8 | data[behind + 1] != properties_length:
+        return None
+    for at in (0, 1, 2, 3, 16, 17, 18, 19, behind, behind + 1):
+        if data[at::size].count(data[at]) != count:
+            return None
+    return EvenBatch(data, count, size, body_length)
 
 
 def cut_batch(data: bytes) -> BatchColumns:

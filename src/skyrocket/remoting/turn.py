@@ -79,8 +79,7 @@ class Turn:
     def will_end(self) -> None:
         """Something was received: end the turn when all sockets were read, also if nobody has anything to say.
 
-        Said after the handlers, not before: what they left for later with `call_soon` comes first. The broker makes
-        queue entries of batches before their producers hear of them, and these come with larger groups then.
+        Said after the handlers, not before: what they left for later with `call_soon` comes first.
         """
         if not self._is_scheduled:
             self._schedule()

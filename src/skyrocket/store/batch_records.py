@@ -6,14 +6,15 @@
 `common` is what is the same in all records of the batch: from the flags of the system to the transaction's offset.
 """
 
+from collections.abc import Iterable
 from itertools import accumulate, chain, repeat
 from struct import Struct
 from typing import Final, NamedTuple
 
-from skyrocket.format.batch import ELEMENT_FRAME_SIZE, BatchColumns
+from skyrocket.format.batch import ELEMENT_FRAME_SIZE, BatchColumns, EvenBatch, cut_batch
 from skyrocket.format.crc import crc32
 from skyrocket.format.record import FIELD_CODES, HEADS, PROPERTIES_LENGTH
-from skyrocket.store.record_run import RecordRun
+from skyrocket.store.record_run import RecordRun, RunPart
 from skyrocket.store.topic_queue import TopicQueue
 
 _names: Final = list(FIELD_CODES)
@@ -39,28 +40,50 @@ class BatchOrigin(NamedTuple):
     reconsume_times: int = 0
 
 
-class RecordFrame(NamedTuple):
-    """What surrounds the parts of a message in its record."""
+class PlainBatch(NamedTuple):
+    """A batch on its way into the log; its queue is a simple one."""
 
-    bits: int  # which of the hosts are IPv6: the index of the record's head
-    store_host: bytes
-    added: int  # by how much a record is larger than its element
-    total: int  # bytes of all records together
+    queue: TopicQueue
+    batch: BatchColumns | EvenBatch
+    origin: BatchOrigin
 
 
-def frame_of(queue: TopicQueue, batch: BatchColumns, origin: BatchOrigin, store_host: bytes) -> RecordFrame:
-    """How large the records of a batch are."""
-    bits = (len(origin.born_host) == 20) | (len(store_host) == 20) << 1
+def host_bits(origin: BatchOrigin, store_host: bytes) -> int:
+    """Which of the hosts are IPv6: the index of the record's head."""
+    return (len(origin.born_host) == 20) | (len(store_host) == 20) << 1
+
+
+def flag_with_hosts(origin: BatchOrigin, bits: int) -> int:
+    """The flags of the system as its records have them."""
+    return origin.sys_flag & ~_HOST_BITS | bits << 4
+
+
+def messages_in(plain: PlainBatch) -> int:
+    """How many messages a batch has."""
+    batch = plain.batch
+    return batch.messages if isinstance(batch, EvenBatch) else len(batch.sizes)
+
+
+def total_size(batches: Iterable[PlainBatch], store_host: bytes) -> int:
+    """How large the records of batches are together."""
+    total = 0
+    for queue, batch, origin in batches:
+        added = _FRAME_SIZES[host_bits(origin, store_host)] + len(queue.topic_part)
+        if isinstance(batch, EvenBatch):
+            total += batch.messages * (batch.size + added)
+        else:
+            total += sum(batch.sizes) + len(batch.sizes) * added
+    return total
+
+
+def records_of(plain: PlainBatch, store_host: bytes, start: int, now: int) -> tuple[bytes, RecordRun]:
+    """The bytes for this place of the log, and what dispatch has to know of them; the queue goes on behind them."""
+    queue, batch, origin = plain
+    if isinstance(batch, EvenBatch):
+        batch = cut_batch(batch.data)
+    bits = host_bits(origin, store_host)
     added = _FRAME_SIZES[bits] + len(queue.topic_part)
-    return RecordFrame(bits, store_host, added, sum(batch.sizes) + len(batch.sizes) * added)
-
-
-def records_of(
-    queue: TopicQueue, batch: BatchColumns, origin: BatchOrigin, frame: RecordFrame, start: int, now: int
-) -> tuple[bytes, RecordRun]:
-    """The bytes for this place of the log, and what dispatch has to know of them."""
-    bits, store_host, added, _ = frame
-    sys_flag = origin.sys_flag & ~_HOST_BITS | bits << 4
+    sys_flag = flag_with_hosts(origin, bits)
     count, queue_offset = len(batch.sizes), queue.next_offset
     head = HEADS[bits].pack(
         *_FRONT_ZEROS, sys_flag, origin.born_timestamp, origin.born_host, now, store_host, origin.reconsume_times, 0, 0
@@ -75,6 +98,7 @@ def records_of(
     else:
         sizes = [size + added for size in batch.sizes]
         starts = list(accumulate(sizes, initial=start))[:-1]
+    queue.next_offset = queue_offset + count
     fronts = map(
         _PACKS[bits],
         sizes,
@@ -88,4 +112,5 @@ def records_of(
         batch.body_lengths,
     )
     data = _join(chain.from_iterable(zip(fronts, batch.bodies, repeat(middle), batch.ends, strict=False)))
-    return data, RecordRun(queue, starts, sizes, now, queue_offset, batch.properties, sys_flag)
+    part = RunPart(queue, queue_offset, 0, count)
+    return data, RecordRun((part,), starts, sizes, now, batch.properties, sys_flag)

@@ -18,18 +18,17 @@ from dataclasses import dataclass
 from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
 from skyrocket.errors import StoreError, StoreFailed
-from skyrocket.format.batch import BatchColumns
 from skyrocket.format.crc import CRC_PROPERTY_BYTES, crc32, record_crc_property
 from skyrocket.format.record import BLANK_SIZE, HEADS, PROPERTIES_LENGTH, CrcCheck, RecordWalk, encode_blank
 from skyrocket.store.allocator import FileAllocator, PreparedFile
-from skyrocket.store.batch_records import BatchOrigin, frame_of, records_of
+from skyrocket.store.batch_records import PlainBatch
+from skyrocket.store.column_records import records_of_all
 from skyrocket.store.disk import Disk, DiskStandsStill
 from skyrocket.store.log_writer import PATIENCE_SECONDS, Chunk, HandOver, LogWriter
 from skyrocket.store.mapped_file_queue import MappedFile, MappedFileQueue
 from skyrocket.store.record_run import Appended, RecordRun
 from skyrocket.store.record_tuples import ROW_BODY, ROW_PROPERTIES, DispatchItem, Row
 from skyrocket.store.reserved_blocks import ReservedBlocks
-from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.transient_pool import Buffered, TransientPool
 
 _HEAD_V4 = HEADS[0]
@@ -89,7 +88,7 @@ class CommitLog:
         self.raw_end = 0  # bytes before it may have come from a master: dispatch must read them from the log
         self._disk = disk
         self._now_ms = clock.now_ms
-        self._store_host = store_host
+        self.store_host = store_host
         self._seal_records = config.append_record_crc
         self.allocator = FileAllocator(disk)
         self.on_failed: Callable[[OSError], None] = _nobody_listens  # a write of another thread failed
@@ -179,7 +178,7 @@ class CommitLog:
             now = self._begin()
             first = start = self.written_offset  # the parts collected go to first … start
             soft_end = self._soft_end
-            own_host = self._store_host
+            own_host = self.store_host
             for row in rows:
                 queue, body, properties, flag, sys_flag, born_at, born_host, retries, prepared, store_host, count = row
                 if store_host is None:
@@ -235,7 +234,7 @@ class CommitLog:
     def _copy(self, first: int, end: int, parts: list[bytes]) -> None:
         """Write collected records and let readers see them."""
         try:
-            self._write(first, _join(parts), end)
+            self._write(first, parts[0] if len(parts) == 1 else _join(parts), end)
         except OSError as error:
             raise StoreFailed(f"copying a record to the log failed: {error}") from error
         parts.clear()
@@ -274,7 +273,7 @@ class CommitLog:
     def append_together(self, rows: Sequence[Row]) -> list[DispatchItem]:
         """Store the records of a client batch back to back in one file; raises OSError when that has no room."""
         queue, _, _, _, _, _, born_host, _, _, store_host, _ = rows[0]  # a batch is of one client and for one queue
-        head = HEADS[(len(born_host) == 20) | (len(store_host or self._store_host) == 20) << 1]
+        head = HEADS[(len(born_host) == 20) | (len(store_host or self.store_host) == 20) << 1]
         total = len(rows) * (head.size + len(queue.topic_part) + PROPERTIES_LENGTH.size)
         total += sum([len(row[ROW_BODY]) + len(row[ROW_PROPERTIES]) for row in rows])
         with self.lock:
@@ -284,22 +283,27 @@ class CommitLog:
         assert error is None
         return items
 
-    def append_batch(self, queue: TopicQueue, batch: BatchColumns, origin: BatchOrigin) -> RecordRun:
-        """The same for a batch of which only the parts were looked at; not for logs whose records have a checksum."""
+    def append_batches(self, batches: Sequence[PlainBatch], total: int) -> list[RecordRun]:
+        """The same for batches of which only the parts were looked at; not for logs whose records have a checksum.
+
+        They stay together: all of them in one file, or none.
+        """
         assert not self._seal_records
-        frame = frame_of(queue, batch, origin, self._store_host)
         with self.lock:
-            if self.written_offset + frame.total > self._soft_end:
-                self._make_room(frame.total)
+            if self.written_offset + total > self._soft_end:
+                self._make_room(total)
             now = self._begin()
             start = self.written_offset
-            data, run = records_of(queue, batch, origin, frame, start, now)
-            queue.next_offset += run.count
-            self._copy(start, run.end_offset, [data])
-            self.pending.append(run if run.count > 1 else next(run.items()))
+            pieces, runs = records_of_all(batches, self.store_host, start, now)
+            self._copy(start, start + total, pieces)
+            self.pending += [run if run.count > 1 else next(run.items()) for run in runs]
             if not self.writer.waiting_bytes:
                 self.append_began_ms = 0
-        return run
+        return runs
+
+    def has_room_for(self, size: int) -> bool:
+        """Whether so many bytes fit where the log ends, without further thought."""
+        return self.written_offset + size <= self._soft_end
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes as a master sent them; they begin where this log ends, and may cut a record anywhere."""

@@ -12,7 +12,6 @@ Dispatch never passes `limit`: what is not safe from a crash as far as the flush
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from itertools import repeat
 from typing import NamedTuple, cast
 
 from skyrocket.format import sys_flag as flags
@@ -36,6 +35,7 @@ from skyrocket.store.record_run import (
     time_of,
 )
 from skyrocket.store.record_tuples import DispatchItem, end_offset
+from skyrocket.store.run_entries import entries_of
 from skyrocket.store.tags_code import TagsCoder
 from skyrocket.store.topic_queue import TopicQueue
 from skyrocket.store.write_gate import Patience
@@ -290,20 +290,22 @@ class Dispatcher:
         return count
 
     def _feed_run(self, run: RecordRun) -> None:
-        """The records of a client batch."""
-        queue, texts = run.queue, run.properties
-        if run.first_queue_offset != queue.max_offset or queue.holds_delivery_times or not queue.simple:
-            for _, physical_offset, size, timestamp, queue_offset, properties, _ in run.items():
-                self._append(queue, physical_offset, size, timestamp, queue_offset, properties)
-            return
-        tail = queue.entries.tail[1]
-        if not tail:
-            self._queues.dirty.append(queue)
-        has_tags = _join(texts).find(b"TAGS") >= 0  # one look at all of them, instead of one each
-        codes = map(self._tags.code, texts) if has_tags else repeat(0)
-        tail += _join(map(_pack_entry, run.starts, run.sizes, codes))
-        queue.max_offset = queue.confirmed_offset = run.first_queue_offset + run.count
-        queue.max_physical_offset = run.end_offset
+        """The records of client batches."""
+        entries: memoryview | None = None
+        for part in run.parts:
+            queue, first_queue_offset, at, end = part
+            if first_queue_offset != queue.max_offset or queue.holds_delivery_times or not queue.simple:
+                for _, physical_offset, size, timestamp, queue_offset, properties, _ in run.items_of(part):
+                    self._append(queue, physical_offset, size, timestamp, queue_offset, properties)
+                continue
+            if entries is None:
+                entries = memoryview(entries_of(run, self._tags))
+            tail = queue.entries.tail[1]
+            if not tail:
+                self._queues.dirty.append(queue)
+            tail += entries[at * ENTRY.size : end * ENTRY.size]
+            queue.max_offset = queue.confirmed_offset = first_queue_offset + end - at
+            queue.max_physical_offset = run.end_of(part)
 
     def _append(
         self, queue: TopicQueue, physical_offset: int, size: int, timestamp: int, queue_offset: int, properties: bytes

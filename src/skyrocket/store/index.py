@@ -10,6 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import cast
 
 import numpy as np
@@ -19,11 +20,12 @@ from skyrocket.clock import Clock
 from skyrocket.config.sections import StoreConfig
 from skyrocket.format import index_layout as layout
 from skyrocket.format import sys_flag as flags
+from skyrocket.format.even_texts import EvenTexts
 from skyrocket.format.index_keys import KeyHashes
 from skyrocket.format.index_layout import IndexHeader
 from skyrocket.store.disk import Disk
 from skyrocket.store.index_file import IndexFile
-from skyrocket.store.index_keys import key_hashes, prefixes_of, segment_hashes
+from skyrocket.store.index_keys import even_key_hashes, key_hashes, prefixes_of, segment_hashes
 from skyrocket.store.log_columns import ColumnItems
 from skyrocket.store.record_run import Appended, RecordRun, each_item
 from skyrocket.store.record_tuples import (
@@ -262,10 +264,18 @@ class Index:
             if not taken:
                 return
             self._skip_before = -1  # the log goes on from here: nothing can come twice any more
-        prefixes, offsets, times, properties = _columns(taken)
-        keys = key_hashes(prefixes, properties, with_tags=self._config.index_tags)
-        self._unplaced = (keys.hashes, offsets[keys.records], times[keys.records])
+        self._unplaced = _joined([self._keys_in(list(some)) for _, some in groupby(taken, _number_of_even)])
         self._place()
+
+    def _keys_in(self, taken: Sequence[Appended]) -> _Keys:
+        """Those of one run of even batches, or of all kinds of other records."""
+        with_tags = self._config.index_tags
+        one = taken[0]
+        if isinstance(one, RecordRun) and isinstance(one.properties, EvenTexts):
+            return _keys_of_even(one, one.properties, with_tags=with_tags)
+        prefixes, offsets, times, properties = _columns(taken)
+        keys = key_hashes(prefixes, properties, with_tags=with_tags)
+        return keys.hashes, offsets[keys.records], times[keys.records]
 
     def _keys_of(self, items: ColumnItems) -> _Keys:
         columns = items.columns
@@ -430,6 +440,11 @@ def _is_rolled_back(one: Appended) -> bool:
     return isinstance(one, tuple) and one[SYS_FLAG] & flags.TRANSACTION_MASK == flags.TRANSACTION_ROLLBACK
 
 
+def _number_of_even(one: Appended) -> int:
+    """What tells runs of even batches from each other, and from all else."""
+    return id(one) if isinstance(one, RecordRun) and isinstance(one.properties, EvenTexts) else 0
+
+
 def _columns(taken: Sequence[Appended]) -> tuple[NDArray[np.uint64], _Ints, _Ints, Sequence[bytes]]:
     """Prefixes of keys, physical offsets, store times and properties of all records."""
     if not any(isinstance(one, RecordRun) for one in taken):
@@ -442,9 +457,9 @@ def _columns(taken: Sequence[Appended]) -> tuple[NDArray[np.uint64], _Ints, _Int
     properties: list[bytes] = []
     for one in taken:
         if isinstance(one, RecordRun):
-            owners.append(one.queue)
-            counts.append(one.count)
-            stored.append(one.store_timestamp)
+            owners += [part.queue for part in one.parts]
+            counts += [part.end - part.at for part in one.parts]
+            stored += [one.store_timestamp] * len(one.parts)
             offsets += one.starts
             properties += one.properties
         else:
@@ -455,3 +470,19 @@ def _columns(taken: Sequence[Appended]) -> tuple[NDArray[np.uint64], _Ints, _Int
             properties.append(one[PROPERTIES])
     prefixes = np.repeat(prefixes_of(owners), counts)
     return prefixes, np.array(offsets, dtype=np.int64), np.repeat(np.array(stored, dtype=np.int64), counts), properties
+
+
+def _keys_of_even(run: RecordRun, texts: EvenTexts, *, with_tags: bool) -> _Keys:
+    """The keys of records of one size, whose properties are of one length."""
+    counts = [part.end - part.at for part in run.parts]
+    prefixes = np.repeat(prefixes_of([part.queue for part in run.parts]), counts)
+    keys = even_key_hashes(prefixes, texts, with_tags=with_tags)
+    places = keys.records * run.sizes[0] + run.starts[0]
+    return keys.hashes, places, np.full(len(places), run.store_timestamp)
+
+
+def _joined(keys: Sequence[_Keys]) -> _Keys:
+    if len(keys) == 1:
+        return keys[0]
+    hashes, offsets, times = zip(*keys, strict=True)
+    return np.concatenate(hashes), np.concatenate(offsets), np.concatenate(times)

@@ -12,14 +12,14 @@ from skyrocket.clock import Clock
 from skyrocket.config.sections import BrokerRole, FlushDiskType, StoreConfig
 from skyrocket.errors import StoreClosed, StoreError, StoreFailed
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.batch import BatchColumns, BatchElement
+from skyrocket.format.batch import BatchElement
 from skyrocket.format.crc import reserve_record_crc
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import PROPERTY_END, find_property, whole_number, with_property, without_property
 from skyrocket.format.queue_entry import MOST_BATCH_MESSAGES
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
-from skyrocket.store.batch_records import BatchOrigin
+from skyrocket.store.batch_records import PlainBatch, total_size
 from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.disk import DiskStandsStill
 from skyrocket.store.dispatcher import light_queue_keys
@@ -213,18 +213,26 @@ class Intake:
             end,
         )
 
-    def put_cut_batch(self, queue: TopicQueue, batch: BatchColumns, origin: BatchOrigin) -> RecordRun | PutResult:
-        """The same for a plain one: a known simple queue, a body up to `max_plain_body` that does not end in a zero.
+    def put_plain_batches(self, batches: Sequence[PlainBatch]) -> list[RecordRun | PutResult]:
+        """The same for plain ones: known simple queues, bodies up to `max_plain_body`, no zero ends the last text.
 
-        The cheapest way in for a batch that is no part of a transaction. Returns what is in the log, or why it is not.
+        The cheapest way in for batches that are no part of a transaction. Returns in their order what is in the log,
+        of which each part is a batch, and why a batch is not there.
         """
         began = time.perf_counter()
-        try:
-            run = self._log.append_batch(queue, batch, origin)
-        except (OSError, StoreError) as error:
-            return self._not_appended(error)
-        self._took(run.count, began)
-        return run
+        outcomes: list[RecordRun | PutResult] = []
+        store_host = self._log.store_host
+        total = total_size(batches, store_host)
+        are_together = len(batches) == 1 or self._log.has_room_for(total)
+        for some in [batches] if are_together else [[batch] for batch in batches]:
+            try:
+                runs = self._log.append_batches(some, total if are_together else total_size(some, store_host))
+            except (OSError, StoreError) as error:
+                outcomes += [self._not_appended(error) for _ in some]
+            else:
+                self._took(sum([run.count for run in runs]), began)
+                outcomes += runs
+        return outcomes
 
     def append_raw(self, offset: int, data: bytes | memoryview) -> None:
         """Append log bytes that a master sent; queues and index are then built from them here."""

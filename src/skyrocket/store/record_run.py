@@ -1,60 +1,67 @@
-"""The records of one client batch, from the log to queues and index without a tuple for each of them.
+"""The records of client batches, from the log to queues and index without a tuple for each of them.
 
-They lie back to back, are of one queue and one time, and their queue offsets follow each other.
+They lie back to back and are of one time; those of one batch are of one queue, whose offsets they have in a row.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, repeat
-from typing import TypeAlias
+from itertools import chain, count, repeat
+from typing import NamedTuple, TypeAlias
 
 from skyrocket.store.record_tuples import PHYSICAL_OFFSET, SIZE, STORE_TIMESTAMP, DispatchItem, ItemsOnDemand
 from skyrocket.store.topic_queue import TopicQueue
 
 
-class RecordRun:
-    """Plain records: their queue was a simple one, and none of them is part of a transaction."""
+class RunPart(NamedTuple):
+    """The records of one batch, within those of the run."""
 
-    __slots__ = (
-        "count",
-        "end_offset",
-        "first_queue_offset",
-        "properties",
-        "queue",
-        "sizes",
-        "starts",
-        "store_timestamp",
-        "sys_flag",
-    )
+    queue: TopicQueue
+    first_queue_offset: int
+    at: int  # its first record: the number within the run
+    end: int
+
+
+class RecordRun:
+    """Plain records: their queues were simple ones, and none of them is part of a transaction."""
+
+    __slots__ = ("count", "end_offset", "parts", "properties", "sizes", "starts", "store_timestamp", "sys_flag")
 
     def __init__(
         self,
-        queue: TopicQueue,
+        parts: Sequence[RunPart],
         starts: Sequence[int],
         sizes: Sequence[int],
         store_timestamp: int,
-        first_queue_offset: int,
         properties: Sequence[bytes],
         sys_flag: int,
     ) -> None:
-        self.queue = queue
+        self.parts = parts
         self.count = len(starts)
         self.starts = starts
         self.sizes = sizes
         self.store_timestamp = store_timestamp
-        self.first_queue_offset = first_queue_offset
         self.properties = properties
         self.sys_flag = sys_flag
         self.end_offset = starts[-1] + sizes[-1]
 
+    def end_of(self, part: RunPart) -> int:
+        """Where the records of a batch end in the log."""
+        last = part.end - 1
+        return self.starts[last] + self.sizes[last]
+
     def items(self) -> Iterator[DispatchItem]:
         """One by one, for those who look at each."""
+        return chain.from_iterable(map(self.items_of, self.parts))
+
+    def items_of(self, part: RunPart) -> Iterator[DispatchItem]:
+        """Those of one batch."""
+        queue, first_queue_offset, at, end = part
         return zip(
-            repeat(self.queue),
-            self.starts,
-            self.sizes,
+            repeat(queue),
+            self.starts[at:end],
+            self.sizes[at:end],
             repeat(self.store_timestamp),
-            count(self.first_queue_offset),
-            self.properties,
+            count(first_queue_offset),
+            self.properties[at:end],
             repeat(self.sys_flag),
             strict=False,
         )

@@ -84,13 +84,13 @@ async def test_a_known_batch_is_answered_and_stored_as_one_that_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: FlushDiskType
 ) -> None:
     by_parts: list[str] = []
-    whole = Intake.put_cut_batch
+    whole = Intake.put_plain_batches
 
     def counted(intake: Intake, *given: object) -> object:
         by_parts.append("")
         return whole(intake, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Intake, "put_cut_batch", counted)
+    monkeypatch.setattr(Intake, "put_plain_batches", counted)
     config: StoreConfig = replace(SMALL, flush_disk_type=flush, max_message_size=100_000)
     found, short_ways = [], []
     for form in FORMS:

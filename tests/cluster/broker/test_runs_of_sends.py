@@ -81,10 +81,10 @@ async def outcome(given: RunningBroker, seed: int) -> tuple[list[tuple[Any, ...]
                 fields["msgId"] = fields.get("msgId", "")[-16:]
                 fields.pop("RECALL_HANDLE", None)  # names the broker
                 answers.append((answer.opaque, answer.code, (answer.remark or "").partition(" Producer:")[0], fields))
-    return answers, list(_records(given))
+    return answers, list(records(given))
 
 
-def _records(given: RunningBroker) -> Iterator[tuple[Any, ...]]:
+def records(given: RunningBroker) -> Iterator[tuple[Any, ...]]:
     store, offset = given.broker.store, 0
     while offset < store.commit_log.written_offset:
         raw = store.by_physical_offset(offset)
@@ -131,7 +131,7 @@ async def test_a_connection_that_is_lost_with_a_row_in_hand_leaves_nothing_behin
             peer.send(b"".join(map(encode, requests[1:])))
             await peer.writer.drain()
         router = given.broker.parts.router
-        await until(lambda: len(list(_records(given))) == len(requests))
+        await until(lambda: len(list(records(given))) == len(requests))
         await until(lambda: not any(route.request_class.in_hand for route in router.routes()))
 
 

@@ -1,11 +1,13 @@
 """The body of a batch send."""
 
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.errors import DataError, MessageRefused
-from skyrocket.format.batch import BatchElement, decode_batch, encode_batch
+from skyrocket.format.batch import BatchElement, cut_batch, decode_batch, encode_batch, even_batch
 from skyrocket.format.properties import decode_properties
 from skyrocket.format.record import decode_record
 from tests.golden_store import GoldenStore, Line
@@ -86,3 +88,27 @@ def test_other_bytes_are_read_or_refused_but_nothing_else_happens(data: bytes) -
     except DataError:
         return
     assert sum(22 + len(e.body) + len(e.properties) for e in elements) == len(data)
+
+
+@given(
+    st.builds(lambda element, count: [element] * count, ELEMENTS, st.integers(1, 9)) | st.lists(ELEMENTS, max_size=4),
+    st.randoms(use_true_random=False),
+    st.booleans(),
+)
+def test_a_batch_is_even_when_all_of_its_parts_are_as_long_as_the_first(
+    elements: list[BatchElement], dice: Random, is_damaged: bool
+) -> None:
+    data = bytearray(encode_batch(elements))
+    if is_damaged and data:
+        data[dice.randrange(len(data))] = dice.choice((0, 1, 255, dice.randrange(256)))
+    found = even_batch(bytes(data))
+    try:
+        columns = cut_batch(bytes(data)) if data else None
+    except DataError:
+        assert found is None
+        return
+    is_even = columns is not None and columns.same_end is not None
+    assert (found is not None) == is_even
+    if found is not None and columns is not None:
+        assert found == (bytes(data), len(columns.sizes), columns.sizes[0], columns.body_lengths[0])
+        assert found.elements() == columns.elements() == decode_batch(bytes(data))

@@ -2,15 +2,18 @@
 
 import tempfile
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skyrocket.format.batch import BatchElement, cut_batch, encode_batch
+from skyrocket.format.batch import BatchElement, cut_batch, encode_batch, even_batch
 from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
-from skyrocket.store.batch_records import BatchOrigin
+from skyrocket.store import column_records
+from skyrocket.store.batch_records import BatchOrigin, PlainBatch
 from skyrocket.store.commit_log import PutMessage
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.record_run import RecordRun
@@ -33,6 +36,23 @@ _TEXTS = st.sampled_from(
 _UNEVEN = st.lists(
     st.builds(BatchElement, st.integers(-(2**31), 2**31 - 1), st.binary(max_size=40), _TEXTS), min_size=1, max_size=9
 )
+# Texts of one length, which differ in what matters: keys, where they begin, tags, and parts that look like others.
+_ALIKE = st.sampled_from(
+    [
+        [b"UNIQ_KEY\x01%08d\x02WAIT\x01true\x02" % number for number in range(20)],
+        [b"UNIQ_KEY\x01%08d\x02TAGS\x01A\x02KEYS\x01k1 %03d\x02" % (n, n) for n in range(20)],
+        [b"KEYS\x01k1 b\x02", b"KEYS\x01k1b \x02", b"KEYS\x01 k1b\x02", b"KEYS\x01\xc3\xa9k1\x02"],
+        [b"KEYS\x01k1\x02UNIQ_KEY\x01a\x02", b"KEYS\x01k\x02UNIQ_KEY\x01aa\x02", b"UNIQ_KEY\x01k\x02KEYS\x01k1\x02"],
+        [b"TAGS\x01A\x02", b"TAGS\x01B\x02", b"XAGS\x01A\x02"],
+        [b"NOTAGS\x01A\x02", b"a\x02TAGS\x01A\x02", b"TAGS\x01A\x02\x02\x02"],
+        [b"AGS\x01A\x02a\x01T", b"TAGS\x01A\x02a\x01"],
+        [b"KEYS\x01k1\x02KEYS\x01", b"KEYS\x01k1\x02KEYS\x02"],
+        [b""],
+    ]
+)
+_EVEN_PROPERTIES = st.tuples(_ALIKE, st.integers(0, 2**32), st.integers(1, 30), st.integers(0, 200)).map(
+    lambda given: even_elements(*given)
+)
 _EVEN = st.builds(lambda element, count: [element] * count, _UNEVEN.map(lambda many: many[0]), st.integers(1, 9))
 _STEPS = st.lists(
     st.tuples(
@@ -46,11 +66,24 @@ _STEPS = st.lists(
 )
 
 
+def even_elements(texts: list[bytes], seed: int, count: int, body_size: int) -> list[BatchElement]:
+    dice = Random(seed)
+    return [BatchElement(dice.getrandbits(31), dice.randbytes(body_size), dice.choice(texts)) for _ in range(count)]
+
+
 def put_cut(
     store: MessageStore, elements: list[BatchElement], queue_id: int = 0, host: bytes = _V4, topic: str = TOPIC
 ) -> RecordRun | PutResult:
-    queue = store.queues.get_or_create(topic, queue_id)
-    return store.intake.put_cut_batch(queue, cut_batch(encode_batch(elements)), BatchOrigin(0x31, 77, host))
+    [outcome] = store.intake.put_plain_batches([plain_batch(store, elements, queue_id, host, topic)])
+    return outcome
+
+
+def plain_batch(
+    store: MessageStore, elements: list[BatchElement], queue_id: int = 0, host: bytes = _V4, topic: str = TOPIC
+) -> PlainBatch:
+    body = encode_batch(elements)
+    origin = BatchOrigin(0x31, 77, host)
+    return PlainBatch(store.queues.get_or_create(topic, queue_id), even_batch(body) or cut_batch(body), origin)
 
 
 def all_files(root: Path) -> dict[str, bytes]:
@@ -69,7 +102,7 @@ def play(store: MessageStore, steps: list[tuple[str, int, list[BatchElement], by
         if kind == "batch" and by_parts:
             run = put_cut(store, elements, queue_id, host)
             assert isinstance(run, RecordRun)
-            seen += [*run.starts, run.first_queue_offset, run.end_offset, run.store_timestamp]
+            seen += [*run.starts, run.parts[0].first_queue_offset, run.end_offset, run.store_timestamp]
         elif kind == "batch":
             told = PutMessage(TOPIC, queue_id, b"", b"", 0, 0x31, 77, host)
             result = store.intake.put_batch(told, elements)
@@ -109,6 +142,91 @@ def test_log_queues_and_index_are_the_same_as_of_rows(steps: list[tuple[str, int
         assert rows[0] == parts[0]
         assert rows[1] == parts[1]
         assert rows[2] == parts[2]
+
+
+_GROUPS = st.lists(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),  # queue
+            st.sampled_from([TOPIC, TOPIC, "%RETRY%" + "T" * 200]),
+            st.sampled_from([_V4, _V4, _V6]),
+            _EVEN_PROPERTIES | _UNEVEN,
+            st.integers(1, 4),  # how often
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize("together", [1, 30])
+@given(groups=_GROUPS, pooled=st.booleans(), with_tags=st.booleans(), store_host=st.sampled_from([_V4, _V6]))
+@settings(max_examples=60, deadline=None)
+def test_batches_that_are_put_together_leave_the_files_of_rows(
+    together: int,
+    groups: list[list[tuple[int, str, bytes, list[BatchElement], int]]],
+    pooled: bool,
+    with_tags: bool,
+    store_host: bytes,
+) -> None:
+    """Of several queues, topics and hosts, even and uneven, with files that end between them."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_records, "_FROM_EVEN", together)
+        patch.setattr(column_records, "_FROM_UNEVEN", together)
+        outcomes = []
+        for by_parts in (False, True):
+            root = Path(folder) / str(by_parts)
+            opener = Stores(root, FakeClock())
+            counted: list[DispatchItem] = []
+            store = opener.open(
+                commit_log_file_size=60_000, index_batch_delay_ms=600_000, transient_pool=pooled, index_tags=with_tags
+            )
+            store.commit_log.store_host = store_host
+            store.add_listener(counted.extend)
+            seen: list[int] = []
+            for group in groups:
+                each = [one for *one, times in group for _ in range(times)]
+                seen += put_together(store, each) if by_parts else put_each(store, each)
+                store.dispatch()
+            opener.close()
+            items = [(item[0].topic, item[0].queue_id, *item[1:]) for item in counted]
+            outcomes.append((seen, items, all_files(root)))
+        rows, parts = outcomes
+        assert rows[0] == parts[0]
+        assert rows[1] == parts[1]
+        assert rows[2] == parts[2]
+
+
+def put_together(store: MessageStore, batches: list[list[Any]]) -> list[int]:
+    """Where the records are, and what else the broker is told."""
+    plain = [plain_batch(store, elements, queue_id, host, topic) for queue_id, topic, host, elements in batches]
+    seen: list[int] = []
+    for run in store.intake.put_plain_batches(plain):
+        assert isinstance(run, RecordRun)
+        for part in run.parts:
+            seen += [*run.starts[part.at : part.end], part.first_queue_offset, run.end_of(part), run.store_timestamp]
+    return seen
+
+
+def put_each(store: MessageStore, batches: list[list[Any]]) -> list[int]:
+    seen: list[int] = []
+    for queue_id, topic, host, elements in batches:
+        result = store.intake.put_batch(PutMessage(topic, queue_id, b"", b"", 0, 0x31, 77, host), elements)
+        assert result.ok
+        seen += [*result.physical_offsets, result.first_queue_offset, result.end_offset, result.store_timestamp]
+    return seen
+
+
+def test_batches_of_a_turn_that_do_not_fit_are_refused_one_by_one(stores: Stores) -> None:
+    store = stores.open(max_message_size=100_000)
+    sizes = (10, 9000, 20, 9000, 30)
+    batches = [plain_batch(store, [BatchElement(0, b"x" * size, b"a\x01b\x02")] * 8) for size in sizes]
+    outcomes = store.intake.put_plain_batches(batches)
+    taken = [run for run in outcomes if isinstance(run, RecordRun)]
+    assert [isinstance(outcome, RecordRun) for outcome in outcomes] == [True, False, True, False, True]
+    assert [part.first_queue_offset for run in taken for part in run.parts] == [0, 8, 16]
 
 
 @pytest.mark.requirement("C093")

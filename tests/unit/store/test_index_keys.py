@@ -5,11 +5,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from skyrocket.format.even_texts import EvenTexts
 from skyrocket.format.index_layout import index_hash, key_text, tag_text
 from skyrocket.format.properties import decode_properties
 from skyrocket.store.entry_files import EntryFiles
 from skyrocket.store.handle_cache import HandleCache
-from skyrocket.store.index_keys import key_hashes
+from skyrocket.store.index_keys import even_key_hashes, key_hashes
 from skyrocket.store.topic_queue import TopicQueue
 from tests.unit.store.stores import UnforcedDisk
 
@@ -85,3 +86,47 @@ def test_a_large_batch_keeps_the_order_of_records_and_of_their_keys() -> None:
         for n in range(5000)
     ]
     assert computed(records, True) == expected(records, True)
+
+
+even_texts = st.tuples(
+    st.sampled_from(
+        [
+            b"UNIQ_KEY\x01????????\x02KEYS\x01?? ??\x02TAGS\x01??\x02",
+            b"KEYS\x01????\x02UNIQ_KEY\x01??\x02",
+            b"TAGS\x01??",
+            b"KEYS\x01a\x02KEYS\x01?\x02WAIT\x01?",
+            b"????????????????",
+            b"",
+        ]
+    ),
+    st.lists(
+        st.lists(st.sampled_from(b"ab 12\x01\x02\xc3\xa9") | st.sampled_from(b"abc123"), min_size=16, max_size=16),
+        min_size=1,
+        max_size=6,
+    ),
+).map(lambda given: [filled(given[0], marks) for marks in given[1]])
+
+
+def filled(text: bytes, marks: list[int]) -> bytes:
+    """The text with these bytes for its question marks."""
+    left = iter(marks)
+    return bytes(next(left) if byte == ord("?") else byte for byte in text)
+
+
+@given(even_texts, st.lists(topics, min_size=6, max_size=6), st.booleans())
+def test_texts_of_one_length_have_the_same_keys(texts: list[bytes], names: list[str], with_tags: bool) -> None:
+    records = list(zip(names, texts, strict=False))
+    prefixes = np.array([queue_of(topic).index_prefixes for topic, _ in records], dtype=np.uint64)
+    found = even_key_hashes(prefixes, EvenTexts(b"".join(texts), len(texts[0]), len(texts)), with_tags=with_tags)
+    wanted = key_hashes(prefixes, texts, with_tags=with_tags)
+    assert list(zip(found.records.tolist(), found.hashes.tolist(), strict=True)) == expected(records, with_tags)
+    assert found.are_tags.tolist() == wanted.are_tags.tolist()
+
+
+def test_texts_that_differ_in_their_keys_alone_are_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skyrocket.store.index_keys.key_hashes", None)
+    texts = [b"UNIQ_KEY\x01%032X\x02WAIT\x01true\x02TAGS\x01A\x02" % number for number in range(50)]
+    prefixes = np.array([queue_of("T").index_prefixes] * 50, dtype=np.uint64)
+    found = even_key_hashes(prefixes, EvenTexts(b"".join(texts), len(texts[0]), 50), with_tags=True)
+    wanted = expected([("T", text) for text in texts], True)
+    assert list(zip(found.records.tolist(), found.hashes.tolist(), strict=True)) == wanted

@@ -1,6 +1,6 @@
 """Brings queues up to date after puts, in the event loop, once for all of a turn; pulls that wait are woken then.
 
-Single messages are stored when the turn ends: their answers leave first. Those of batches leave afterwards.
+Plain messages and batches are stored when the turn ends: their answers leave first.
 
 With SYNC_FLUSH nobody reads what the disk does not have. Whoever put a message without waiting for the disk
 (WAIT=false, messages sent back, delayed messages) need not come again: the rest is dispatched when it has been flushed.

@@ -1,8 +1,8 @@
 """SEND_MESSAGE in its three forms: one message, the same with short names, a batch.
 
-Most messages look like one that was checked before: `plain_send` makes rows of them, which are stored when the turn
-ends, and `plain_batches` stores batches as they come. All others are checked here and put at once, after the rows that
-came before them. With SYNC_FLUSH the answers wait until the disk has the messages: `send_answers`.
+Most messages look like one that was checked before: `plain_send` makes rows of them, and `plain_batches` keeps batches;
+both are stored when the turn ends, or when one of the other kind comes. All others are checked here and put at once,
+after what came before them. With SYNC_FLUSH the answers wait until the disk has the messages: `send_answers`.
 """
 
 import random
@@ -113,13 +113,15 @@ class SendProcessor:
         """Keep a message for the end of the turn; raises the refusals of broker, topic and message."""
         later = None
         if request.__class__ is ShapedSend and request.shape.memo.__class__ is KnownBatch:
-            later = self._batches.put(peer, request)
+            later = self._batches.keep(peer, request)
         elif request.code == _V2:
+            self._batches.store()  # came before this one
             later = self._plain.keep(peer, request)
         if later is not None:
             return later
         self._answers.began = self._answers.began or perf_counter()
-        self._plain.store()  # came before this one
+        self._plain.store()  # came before this one, or
+        self._batches.store()
         header = _HEADERS[request.code].from_fields(request.ext_fields)
         try:
             kept = self._checked(peer, request, header)
@@ -135,6 +137,10 @@ class SendProcessor:
 
     def send_run(self, peer: Peer, requests: Sequence[RemotingCommand]) -> LaterRun | None:
         """The same for the first of these, as many as are plain; None when the first is not."""
+        first = requests[0]
+        if first.__class__ is ShapedSend and first.shape.memo.__class__ is KnownBatch:
+            return None
+        self._batches.store()  # came before these
         return self._plain.keep_run(peer, requests)
 
     def _checked(self, peer: Peer, request: RemotingCommand, header: SendMessage) -> _Kept:
@@ -231,7 +237,8 @@ class SendProcessor:
 
     def end_turn(self) -> None:
         """Store and answer the plain sends of the turn."""
-        self._plain.store()
+        self._plain.store()  # or
+        self._batches.store()
         self._answers.end_turn()
 
     def _put(self, kept: _Kept) -> None:
@@ -273,8 +280,7 @@ class SendProcessor:
         if result.status is not PutStatus.PUT_OK:
             self._answers.refuse(kept.later, result.status)
             return
-        one = f"{self._answers.id_prefix}%016X,"
-        ids = (one * len(elements) % tuple(result.physical_offsets))[:-1]  # half the cost of one after the other
+        ids = self._answers.message_ids(result.physical_offsets)[:-1]
         stored = Stored(kept.later, kept.unique_key, kept.queue_id, ids, result.first_queue_offset)
         self._answers.confirm_stored(stored, result.end_offset, waits=kept.waits)
 

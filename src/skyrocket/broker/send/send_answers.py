@@ -6,10 +6,12 @@ its code says what is missing. RocketMQ: of two misses the slaves' is told.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter  # how long work takes, whatever clock the program was given
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from skyrocket.broker.core.dispatching import when_flushed, when_written
 from skyrocket.broker.rules.put_refusals import put_refusal
@@ -24,6 +26,7 @@ from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import PutStatus
 
+_PLACE_SIZE: Final = 8
 _When = Callable[[MessageStore, int, Callable[[bool], None]], None]
 _CODES: Final = {
     PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
@@ -60,20 +63,27 @@ class SendAnswers:
         self._unwritten_end = 0
         host = identity.store_host
         self.id_prefix = (host.address + host.port.to_bytes(4, "big")).hex().upper()
+        self.id_size = len(self.id_prefix) + 2 * _PLACE_SIZE + 1  # with a comma behind it
         trace = "true" if identity.trace_on else "false"
         self.refusal_fields = {"TRACE_ON": trace, "MSG_REGION": identity.region}
         constants = {"region": identity.region, "trace_on": trace}
         attributes: tuple[str, ...] = ("queue_id", "msg_id", "queue_offset")
         single = ("transaction_id", *attributes)
-        self._single_head = AnswerTemplate(SendMessageAnswer, single, constants=constants).head
+        ours = {"msg_id": "{}"}  # digits and commas: nothing to escape
+        self._single_head = AnswerTemplate(SendMessageAnswer, single, constants=constants, formats=ours).head
         # The same for unique keys of letters and digits, which nearly all are; instead of the id the place in the log.
         formats = {"transaction_id": "{}", "msg_id": self.id_prefix + "{:016X}"}
         self.plain_head = AnswerTemplate(SendMessageAnswer, single, constants=constants, formats=formats).head
-        self._batch_head = AnswerTemplate(SendMessageAnswer, attributes, constants=constants).head
+        self._batch_head = AnswerTemplate(SendMessageAnswer, attributes, constants=constants, formats=ours).head
         copied = ("transaction_id", *attributes, "replica_count")
         self._copied_head = AnswerTemplate(SendMessageAnswer, copied, constants=constants).head
         attributes = ("transaction_id", *attributes, "recall_handle")
         self._timer_head = AnswerTemplate(SendMessageAnswer, attributes, constants=constants).head
+
+    def message_ids(self, places: Sequence[int]) -> str:
+        """The ids of messages that lie at these places of the log, each followed by a comma."""
+        digits = np.fromiter(places, ">i8", len(places)).tobytes().hex(",", _PLACE_SIZE).upper()
+        return f"{self.id_prefix}{digits.replace(',', ',' + self.id_prefix)},"  # the prefix may be of any size
 
     def confirm_stored(self, stored: Stored, end_offset: int, *, waits: bool) -> None:
         """A send is in the log up to an offset: answer now, or with all of this turn that wait until they are safe."""
@@ -106,7 +116,15 @@ class SendAnswers:
             later.fill(later.request.answer(ResponseCode.SUCCESS, None, self._fields(stored)))
         elif handle:
             later.fill(self._timer_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset, handle))
-        elif unique_key:
+        else:
+            self.confirm_now(later, unique_key, queue_id, message_ids, queue_offset)
+
+    def confirm_now(
+        self, later: LaterAnswer, unique_key: str, queue_id: int, message_ids: str, queue_offset: int
+    ) -> None:
+        """A message or batch is where its producer may hear of it; whoever calls counts its latency."""
+        opaque = later.request.opaque
+        if unique_key:
             later.fill(self._single_head(opaque, 0, unique_key, queue_id, message_ids, queue_offset))
         else:
             later.fill(self._batch_head(opaque, 0, queue_id, message_ids, queue_offset))

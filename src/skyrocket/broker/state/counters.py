@@ -135,9 +135,10 @@ class Counters:
             puts = self._puts
             for record in records.appended if isinstance(records, RunItems) else records:
                 if isinstance(record, RecordRun):
-                    tally = puts[record.queue]
-                    tally[0] += record.count
-                    tally[1] += record.end_offset - record.starts[0]
+                    for part in record.parts:
+                        tally = puts[part.queue]
+                        tally[0] += part.end - part.at
+                        tally[1] += record.end_of(part) - record.starts[part.at]
                     continue
                 queue = record[QUEUE]
                 tally = puts[queue]
