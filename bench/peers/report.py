@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -38,12 +39,14 @@ class Run:
     our_pair: Pair = field(default_factory=dict)
     others: list[OtherResult] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # name → reason
+    python: str = ""  # that of our server; runs of former days do not say
 
     @property
     def title(self) -> str:
         """When, where, how."""
         where = f"{self.machine}, {self.cores} cores; load before {self.load_before:.2f}"
-        return f"Run of {self.date} on {where}; {self.settings}"
+        ours = f"; Skyrocket on {self.python}" if self.python else ""
+        return f"Run of {self.date} on {where}{ours}; {self.settings}"
 
     def save(self, path: Path) -> None:
         """As one JSON object."""
@@ -70,6 +73,7 @@ def this_run(settings: str) -> Run:
         cores=os.cpu_count() or 1,
         load_before=os.getloadavg()[0],
         settings=settings,
+        python=f"Python {platform.python_version()} of {sys.base_prefix}",
     )
 
 
