@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -73,7 +72,7 @@ def this_run(settings: str) -> Run:
         cores=os.cpu_count() or 1,
         load_before=os.getloadavg()[0],
         settings=settings,
-        python=f"Python {platform.python_version()} of {sys.base_prefix}",
+        python=f"Python {platform.python_version()}",
     )
 
 
