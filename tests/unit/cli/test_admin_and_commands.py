@@ -29,7 +29,6 @@ NOT_CALLED: Final = {
     "set_offset": "`reset --queue` moves a queue, of a running group too",
     "time_spans": "`group lag` has lag in time",
     "topic_config": "`topic describe` shows what `topic_configs` tells of all brokers",
-    "waited_ms": "`doctor --group` says for how long the oldest message has waited",
     "start": "commands open and close their own",
     "stop": "commands open and close their own",
 }

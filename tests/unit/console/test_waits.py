@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from skyrocket.client.admin.offset_admin import QueueLag
+from skyrocket.client.admin.waits import Waits
 from skyrocket.client.core.errors import ClientError
 from skyrocket.console.cluster.groups import figures
-from skyrocket.console.cluster.waits import Waits
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.testing.clock import FakeClock
 

@@ -16,7 +16,7 @@ from skyrocket.model.system_groups import is_system_group
 from skyrocket.model.words import counted
 
 if TYPE_CHECKING:
-    from skyrocket.client import Admin, BrokerPlace
+    from skyrocket.client import Admin, BrokerPlace, GroupProgress
     from skyrocket.model.subscription_group import SubscriptionGroup
 
 group = verbs("Consumer groups: lag, members, offsets.")
@@ -113,7 +113,7 @@ def describe(operator: Operator, name: GroupArgument) -> None:
             found["queues"] = []
         else:
             found |= {"lag": progress.lag, "consumeTps": progress.consume_tps}
-            found["queues"] = queue_lag_rows(progress.queues)
+            found["queues"] = await queue_lag_rows(admin, name, progress.queues)
         return found
 
     found = operator.ask(look)
@@ -229,14 +229,18 @@ def lag(
 ) -> None:
     """How many messages wait for groups, and for how long."""
 
+    async def of_group(admin: "Admin", group: str) -> "tuple[GroupProgress, list[Row]]":
+        progress = await admin.group_progress(group, topic)
+        return progress, await queue_lag_rows(admin, group, progress.queues)
+
     def look() -> None:
         if name is None:
             rows = operator.ask(lambda admin: group_lag_rows(admin, cluster, topic))
             shown = [row for row in rows if everything or not is_system_group(str(row["group"]))]
             operator.show(GROUP_LAGS, shown, empty="no lag is known")
             return
-        progress = operator.ask(lambda admin: admin.group_progress(name, topic))
-        operator.show(QUEUE_LAGS, queue_lag_rows(progress.queues), empty=f"group {name} has consumed nothing yet")
+        progress, rows = operator.ask(lambda admin: of_group(admin, name))
+        operator.show(QUEUE_LAGS, rows, empty=f"group {name} has consumed nothing yet")
         wait = counted(progress.lag, "message waits", "messages wait")
         operator.say(f"{wait}, {progress.consume_tps:.2f} are consumed per second")
 

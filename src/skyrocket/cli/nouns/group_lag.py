@@ -1,11 +1,11 @@
 """How far groups are, as rows: messages that wait, and for how long they have."""
 
-import time
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from skyrocket.cli.nouns.moments import moment, span
 from skyrocket.cli.output.rows import Column, Row
+from skyrocket.clock import SystemClock
 from skyrocket.model.topic import RETRY_PREFIX
 
 if TYPE_CHECKING:
@@ -32,15 +32,31 @@ GROUP_LAGS: Final = (
 )
 
 
-def behind_seconds(lag: int, last_timestamp: int) -> float | None:
-    """How old the last consumed message is, while others wait; None when it is not known."""
-    if lag <= 0:
-        return 0.0
-    return max(time.time() - last_timestamp / 1000, 0.0) if last_timestamp > 0 else None
+class Behind:
+    """For how long messages have waited; asked where the last one that was consumed does not say it."""
+
+    def __init__(self, admin: "Admin") -> None:
+        from skyrocket.client.admin.waits import Waits
+
+        self._clock = SystemClock()
+        self._waits = Waits(admin.waited_ms, self._clock)
+
+    async def look(self, lags: "Mapping[str, Sequence[QueueLag]]") -> None:
+        """Ask for these groups."""
+        await self._waits.look(lags)
+
+    def seconds(self, group: str, lag: "QueueLag") -> float | None:
+        """How old the oldest message is that a group has not consumed; None when nobody says it."""
+        if lag.lag <= 0:
+            return 0.0
+        since_ms = self._waits.since(group).get(lag.queue)
+        return None if since_ms is None else max(self._clock.now_ms() - since_ms, 0) / 1000
 
 
-def queue_lag_rows(lags: "Iterable[QueueLag]") -> list[Row]:
+async def queue_lag_rows(admin: "Admin", group: str, lags: "Sequence[QueueLag]") -> list[Row]:
     """One row for each queue."""
+    behind = Behind(admin)
+    await behind.look({group: lags})
     return [
         {
             "topic": each.queue.topic,
@@ -50,8 +66,8 @@ def queue_lag_rows(lags: "Iterable[QueueLag]") -> list[Row]:
             "consumerOffset": each.consumer_offset,
             "lag": each.lag,
             "inFlight": each.in_flight,
-            "behind": span(behind_seconds(each.lag, each.last_timestamp)),
-            "behindSeconds": behind_seconds(each.lag, each.last_timestamp),
+            "behind": span(behind.seconds(group, each)),
+            "behindSeconds": behind.seconds(group, each),
             "lastConsumed": moment(each.last_timestamp),
         }
         for each in lags
@@ -61,15 +77,16 @@ def queue_lag_rows(lags: "Iterable[QueueLag]") -> list[Row]:
 async def group_lag_rows(admin: "Admin", cluster: str | None, topic: str | None) -> list[Row]:
     """One row for each group and topic; retry topics count as topics of their groups."""
     rows: list[Row] = []
-    for group, lags in sorted((await admin.all_lag(cluster=cluster)).items()):
+    behind, known_lags = Behind(admin), await admin.all_lag(cluster=cluster)
+    await behind.look(known_lags)
+    for group, lags in sorted(known_lags.items()):
         by_topic: dict[str, list[QueueLag]] = {}
         for each in lags:
             by_topic.setdefault(each.queue.topic, []).append(each)
         for name, all_of in sorted(by_topic.items(), key=lambda pair: (pair[0].startswith(RETRY_PREFIX), pair[0])):
             if topic not in (None, name):
                 continue
-            behind = [behind_seconds(each.lag, each.last_timestamp) for each in all_of]
-            known = [seconds for seconds in behind if seconds is not None]
+            known = [seconds for each in all_of if (seconds := behind.seconds(group, each)) is not None]
             rows.append(
                 {
                     "group": group,

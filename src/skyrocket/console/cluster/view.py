@@ -11,6 +11,7 @@ from skyrocket.client.admin.offset_admin import QueueLag
 from skyrocket.client.admin.places import BrokerPlace, all_places, topics_named_after
 from skyrocket.client.admin.side_by_side import each
 from skyrocket.client.admin.waiting_messages import PendingTimer
+from skyrocket.client.admin.waits import Waits
 from skyrocket.client.core.errors import BrokerRefused, NoNameServer, NoRoute, NotOffered
 from skyrocket.clock import Clock
 from skyrocket.console.cluster import groups, topics
@@ -21,7 +22,6 @@ from skyrocket.console.cluster.runtime import BrokerState, state_of
 from skyrocket.console.cluster.shared_answers import SharedAnswer, SharedAnswers
 from skyrocket.console.cluster.speeds import Speeds
 from skyrocket.console.cluster.trends import Trends
-from skyrocket.console.cluster.waits import Waits
 from skyrocket.errors import SkyrocketError
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.model.subscription_group import SubscriptionGroup
