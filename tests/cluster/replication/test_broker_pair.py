@@ -230,7 +230,7 @@ async def test_a_slave_that_was_away_catches_up_and_a_master_that_comes_back_is_
 
 
 async def test_a_master_that_is_stopped_leaves_all_of_its_log_with_its_slave(tmp_path: Path) -> None:
-    slow = replace(SMALL, ha_flow_control=True, ha_bytes_per_second=1 << 18)
+    slow = replace(SMALL, ha_flow_control=True, ha_bytes_per_second=1 << 19)  # a second and a half of five
     async with running_pair(tmp_path, slow) as pair:
         await asyncio.gather(*(pair.master.send(bytes(100_000), queue_id=number % 4) for number in range(8)))
         end = pair.master.broker.store.commit_log.written_offset

@@ -1,7 +1,6 @@
 """The master's side: the HA port, who may use it, and what its slaves have."""
 
 import asyncio
-import contextlib
 import logging
 import ssl
 from collections.abc import Hashable, Iterator
@@ -127,11 +126,16 @@ class Master:
 
     async def finish(self) -> None:
         """Nothing is put any more: let the slaves that are in sync have all of the log, within a bounded time."""
-        with contextlib.suppress(TimeoutError):
+        try:
             async with asyncio.timeout(_FINISH_SECONDS):
                 while any(self.is_in_sync(slave) and self.lag_bytes(slave) for slave in self.slaves):
                     self.server.appended()
                     await asyncio.sleep(_FINISH_LOOK_SECONDS)
+        except TimeoutError:
+            for slave in self.slaves:
+                lacks = self.lag_bytes(slave)
+                if lacks:
+                    _logger.warning("stopped before a slave had all address=%s lacks_bytes=%d", slave.address, lacks)
         self.server.stop()
 
     @property
