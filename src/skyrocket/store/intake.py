@@ -12,14 +12,14 @@ from skyrocket.clock import Clock
 from skyrocket.config.sections import BrokerRole, FlushDiskType, StoreConfig
 from skyrocket.errors import StoreClosed, StoreError, StoreFailed
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.batch import BatchElement
+from skyrocket.format.batch import Batch, BatchColumns, BatchElement, EvenBatch
 from skyrocket.format.crc import reserve_record_crc
 from skyrocket.format.properties import MAX_BYTES as MAX_PROPERTIES_BYTES
 from skyrocket.format.properties import PROPERTY_END, find_property, whole_number, with_property, without_property
 from skyrocket.format.queue_entry import MOST_BATCH_MESSAGES
 from skyrocket.format.store_names import is_directory_name
 from skyrocket.model.topic import MAX_RETRY_TOPIC_BYTES, MAX_TOPIC_BYTES, RETRY_PREFIX, takes_multi_dispatch
-from skyrocket.store.batch_records import PlainBatch, total_size
+from skyrocket.store.batch_records import BatchOrigin, PlainBatch, total_size
 from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.disk import DiskStandsStill
 from skyrocket.store.dispatcher import light_queue_keys
@@ -179,13 +179,34 @@ class Intake:
         ]
         return results + refused if refused else results
 
-    def put_batch(self, message: PutMessage, elements: Sequence[BatchElement]) -> BatchPutResult:
-        """Append the elements of a client batch as records of their own: all of them, in one file, or none."""
+    def put_batch(self, message: PutMessage, messages: Sequence[BatchElement] | Batch) -> BatchPutResult:
+        """Append the messages of a client batch as records of their own: all of them, in one file, or none."""
+        if isinstance(messages, EvenBatch | BatchColumns):
+            return self._put_whole(message, messages)
+        return self._put_elements(message, messages)
+
+    def _put_whole(self, message: PutMessage, batch: Batch) -> BatchPutResult:
+        if self._max_plain_body < 0 or message.store_host is not None or batch.last_properties.endswith(b"\0"):
+            return self._put_elements(message, batch.elements())
+        refused = self._batch_refusal(message, batch.body_size, batch.longest_properties)
+        if refused is not None:
+            return self._batch_result(refused)
+        queue = self._queues.get_or_create(message.topic, message.queue_id)
+        if not queue.simple:
+            return self._put_elements(message, batch.elements())
+        origin = BatchOrigin(message.sys_flag, message.born_timestamp, message.born_host, message.reconsume_times)
+        [outcome] = self.put_plain_batches([PlainBatch(queue, batch, origin)])
+        return self._batch_result(outcome)
+
+    def _put_elements(self, message: PutMessage, elements: Sequence[BatchElement]) -> BatchPutResult:
+        if not elements:
+            return self._batch_result(self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch without messages"))
         if self._config.append_record_crc:
             elements = [element._replace(properties=self._with_crc(element.properties)) for element in elements]
-        refused = self._batch_refusal(message, elements)
+        body_size = sum([len(element[1]) for element in elements])
+        refused = self._batch_refusal(message, body_size, max([len(element[2]) for element in elements]))
         if refused is not None:
-            return BatchPutResult(refused.status, [], -1, 0, Durability.NONE, -1, refused.remark)
+            return self._batch_result(refused)
         queue = self._queues.get_or_create(message.topic, message.queue_id)
         sys_flag, born, host = message.sys_flag, message.born_timestamp, message.born_host
         times, store_host = message.reconsume_times, message.store_host
@@ -199,8 +220,7 @@ class Intake:
         try:
             items = self._log.append_together(rows)
         except (OSError, StoreError) as error:
-            failed = self._not_appended(error)
-            return BatchPutResult(failed.status, [], -1, 0, Durability.NONE, -1, failed.remark)
+            return self._batch_result(self._not_appended(error))
         self._took(len(items), began)
         durability = self._reached
         end = end_offset(items[-1])
@@ -211,6 +231,19 @@ class Intake:
             items[0][STORE_TIMESTAMP],
             durability,
             end,
+        )
+
+    def _batch_result(self, outcome: RecordRun | PutResult) -> BatchPutResult:
+        if isinstance(outcome, PutResult):
+            return BatchPutResult(outcome.status, [], -1, 0, Durability.NONE, -1, outcome.remark)
+        (part,) = outcome.parts
+        return BatchPutResult(
+            PutStatus.PUT_OK,
+            list(outcome.starts),
+            part.first_queue_offset,
+            outcome.store_timestamp,
+            self._reached,
+            outcome.end_offset,
         )
 
     def put_plain_batches(self, batches: Sequence[PlainBatch]) -> list[RecordRun | PutResult]:
@@ -277,13 +310,9 @@ class Intake:
             return self._refuse(PutStatus.OS_PAGE_CACHE_BUSY, "an append has been waiting for the page cache")
         return None
 
-    def _batch_refusal(self, message: PutMessage, elements: Sequence[BatchElement]) -> PutResult | None:
-        if not elements:
-            return self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch without messages")
+    def _batch_refusal(self, message: PutMessage, body_bytes: int, properties_bytes: int) -> PutResult | None:
         if message.sys_flag & flags.TRANSACTION_MASK:
             return self._refuse(PutStatus.MESSAGE_ILLEGAL, "a batch cannot be part of a transaction")
-        body_bytes = sum([len(element[1]) for element in elements])
-        properties_bytes = max([len(element[2]) for element in elements])
         return self._refusal(message, body_bytes, properties_bytes)
 
     def _refuse(self, status: PutStatus, remark: str) -> PutResult:

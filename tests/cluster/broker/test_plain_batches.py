@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from skyrocket.broker.send.plain_batches import PlainBatches
 from skyrocket.config.sections import FlushDiskType, StoreConfig
 from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.format.record import decode_records
@@ -15,7 +16,6 @@ from skyrocket.model.topic_config import TopicConfig
 from skyrocket.protocol.command import RemotingCommand
 from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessage, SendMessageV2
 from skyrocket.remoting.exchange import command_of
-from skyrocket.store.intake import Intake
 from skyrocket.testing.clock import FakeClock
 from tests.cluster.broker.broker_fixture import SMALL, TOPIC, RunningBroker, message, running_broker
 
@@ -84,13 +84,13 @@ async def test_a_known_batch_is_answered_and_stored_as_one_that_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: FlushDiskType
 ) -> None:
     by_parts: list[str] = []
-    whole = Intake.put_plain_batches
+    append = PlainBatches._append
 
-    def counted(intake: Intake, *given: object) -> object:
+    def counted(plain: PlainBatches, *given: object) -> object:
         by_parts.append("")
-        return whole(intake, *given)  # type: ignore[arg-type]
+        return append(plain, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Intake, "put_plain_batches", counted)
+    monkeypatch.setattr(PlainBatches, "_append", counted)
     config: StoreConfig = replace(SMALL, flush_disk_type=flush, max_message_size=100_000)
     found, short_ways = [], []
     for form in FORMS:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.errors import DataError, MessageRefused
-from skyrocket.format.batch import BatchElement, cut_batch, decode_batch, encode_batch, even_batch
+from skyrocket.format import batch
+from skyrocket.format.batch import BatchElement, batch_of, cut_batch, decode_batch, encode_batch, even_batch
 from skyrocket.format.properties import decode_properties
 from skyrocket.format.record import decode_record
 from tests.golden_store import GoldenStore, Line
@@ -112,3 +113,38 @@ def test_a_batch_is_even_when_all_of_its_parts_are_as_long_as_the_first(
     if found is not None and columns is not None:
         assert found == (bytes(data), len(columns.sizes), columns.sizes[0], columns.body_lengths[0])
         assert found.elements() == columns.elements() == decode_batch(bytes(data))
+
+
+@given(
+    st.lists(ELEMENTS, min_size=1, max_size=12),
+    st.lists(st.tuples(st.integers(0, 400), st.sampled_from((0, 1, 127, 128, 255))), max_size=2),
+    st.integers(0, 30),
+)
+def test_large_batches_are_cut_as_small_ones_are(
+    elements: list[BatchElement], damages: list[tuple[int, int]], cut_off: int
+) -> None:
+    data = bytearray(encode_batch(elements))
+    for at, value in damages:
+        data[at % len(data)] = value
+    body = bytes(data[: len(data) - cut_off] if len(data) > cut_off else data)
+    found: list[list[object]] = []
+    for large_from in (1 << 30, 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batch, "LARGE_FROM", large_from)
+            try:
+                columns = cut_batch(body)
+            except DataError as error:
+                found.append([str(error)])
+            else:
+                found.append([columns.elements(), list(columns.sizes), list(columns.body_lengths), columns.messages])
+    assert found[0] == found[1]
+
+
+@given(st.lists(ELEMENTS, min_size=1, max_size=4), st.integers(1, 5))
+def test_a_batch_tells_its_sizes_without_being_cut_into_messages(elements: list[BatchElement], times: int) -> None:
+    for some in (elements * times, elements[:1] * times):
+        whole = batch_of(encode_batch(some))
+        assert whole.messages == len(some)
+        assert whole.body_size == sum(len(element.body) for element in some)
+        assert whole.longest_properties == max(len(element.properties) for element in some)
+        assert whole.last_properties == some[-1].properties

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skyrocket.format.batch import BatchElement, cut_batch, encode_batch, even_batch
+from skyrocket.format.batch import BatchElement, batch_of, cut_batch, encode_batch, even_batch
 from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
 from skyrocket.store import column_records
@@ -217,6 +217,50 @@ def put_each(store: MessageStore, batches: list[list[Any]]) -> list[int]:
         assert result.ok
         seen += [*result.physical_offsets, result.first_queue_offset, result.end_offset, result.store_timestamp]
     return seen
+
+
+_ODD = [BatchElement(3, b"x" * 70, b"k\x01ends in a zero\0")]
+
+
+@pytest.mark.parametrize("kind", [{}, {"append_record_crc": True}, {"transient_pool": True}, {"multi_dispatch": True}])
+@given(
+    batches=st.lists(
+        st.tuples(
+            st.sampled_from([TOPIC, TOPIC, "Whole", "%RETRY%" + "T" * 300]),
+            st.sampled_from([0, 1, -1]),
+            st.sampled_from([0, 4]),
+            _EVEN_PROPERTIES | _EVEN | _UNEVEN | st.just(_ODD) | st.just([BatchElement(0, b"x" * 3000, b"")] * 5),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+@settings(max_examples=25, deadline=None)
+def test_a_batch_that_is_put_as_it_came_ends_as_its_elements_do(
+    kind: dict[str, Any], batches: list[tuple[str, int, int, list[BatchElement]]]
+) -> None:
+    """Also in queues of batches, in transactions, with topics and queues that are refused, and too large ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes = []
+        for as_it_came in (False, True):
+            root = Path(folder) / str(as_it_came)
+            opener = Stores(root, FakeClock())
+            store = opener.open(
+                is_batch_topic=lambda topic: topic == "Whole",
+                commit_log_file_size=60_000,
+                max_message_size=10_000,
+                **kind,
+            )
+            results = []
+            for topic, queue_id, sys_flag, elements in batches:
+                told = PutMessage(topic, queue_id, b"", b"", 0, sys_flag, 77, _V6 if len(elements) % 2 else _V4)
+                results.append(
+                    store.intake.put_batch(told, batch_of(encode_batch(elements)) if as_it_came else elements)
+                )
+            refused = store.statistics.put_refused
+            opener.close()
+            outcomes.append((results, refused, all_files(root)))
+        assert outcomes[0] == outcomes[1]
 
 
 def test_batches_of_a_turn_that_do_not_fit_are_refused_one_by_one(stores: Stores) -> None:

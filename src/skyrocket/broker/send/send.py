@@ -27,7 +27,7 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.batch import BatchElement, decode_batch
+from skyrocket.format.batch import LARGE_FROM, Batch, BatchColumns, BatchElement, EvenBatch, batch_of, decode_batch
 from skyrocket.format.message_id import UniqueKeyGenerator
 from skyrocket.format.properties import find_property, with_property, without_property
 from skyrocket.format.property_bytes import SEND_SEQUENCE
@@ -62,7 +62,7 @@ class _Kept(NamedTuple):
 
     later: LaterAnswer
     message: PutMessage
-    elements: Sequence[BatchElement] | None  # of a batch
+    batch: Sequence[BatchElement] | Batch | None
     queue_id: int  # as the client is told: not that of the dead-letter topic
     unique_key: str
     waits: bool  # for an answer until it is safe
@@ -174,20 +174,19 @@ class SendProcessor:
             origin.born_host,
             header.reconsume_times or 0,
         )
-        elements: Sequence[BatchElement] | None = None
+        batch: Sequence[BatchElement] | Batch | None = None
         unique_key = ""
         if header.batch:
-            elements = batch_elements(header.topic, message)
-            if message.body.find(b"INNER_") >= 0:  # one look at all of them, instead of one each
-                for element in elements:
-                    check_own_properties(element.properties)
+            batch = messages_of_batch(header.topic, message)
+            # One look at all of them, instead of one each.
+            if self._rules.minds_type(topic) or message.body.find(b"INNER_") >= 0:
+                self._check_each(topic, batch)
             unique_key = (find_property(properties, b"UNIQ_KEY") or b"").decode()  # that of the batch; 4.9 has none
-            self._rules.check_types(topic, (element.properties for element in elements))
             if self._rules.refuses_in_batch(properties):
                 raise put_refusal(PutStatus.MESSAGE_ILLEGAL, self._store.config.max_message_size, "")
             if unique_key and topic.has_batch_queues:
-                self._keep_whole(message, len(elements))
-                elements = None
+                self._keep_whole(message, batch.messages if isinstance(batch, EvenBatch | BatchColumns) else len(batch))
+                batch = None
         else:
             check_key(topic, properties)
             self._rules.check_types(topic, (properties,))
@@ -199,7 +198,13 @@ class SendProcessor:
         number = None
         if SEND_SEQUENCE in properties and not header.batch:
             number = number_of(header.topic, queue_id, properties)
-        return _Kept(LaterAnswer(request), message, elements, queue_id, unique_key, wait != b"false", number)
+        return _Kept(LaterAnswer(request), message, batch, queue_id, unique_key, wait != b"false", number)
+
+    def _check_each(self, topic: TopicConfig, batch: Sequence[BatchElement] | Batch) -> None:
+        elements = batch.elements() if isinstance(batch, EvenBatch | BatchColumns) else batch
+        for element in elements:
+            check_own_properties(element.properties)
+        self._rules.check_types(topic, (element.properties for element in elements))
 
     def _keep_whole(self, message: PutMessage, count: int) -> None:
         """A batch for queues of batches is one record, which consumers unwrap; the store numbers its messages."""
@@ -246,8 +251,8 @@ class SendProcessor:
         if kept.waits and self._answers.is_short_of_copies():
             self._answers.refuse(kept.later, PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH)
             return
-        if kept.elements is not None:
-            self._put_batch(kept, kept.elements)
+        if kept.batch is not None:
+            self._put_batch(kept, kept.batch)
             return
         if kept.number is not None:
             first = self._duplicates.find(kept.number, kept.unique_key)
@@ -275,8 +280,8 @@ class SendProcessor:
         stored = Stored(kept.later, kept.unique_key, kept.queue_id, message_id, result.queue_offset, handle, is_batch)
         self._answers.confirm_stored(stored, result.end_offset, waits=kept.waits)
 
-    def _put_batch(self, kept: _Kept, elements: Sequence[BatchElement]) -> None:
-        result = self._store.intake.put_batch(kept.message, elements)
+    def _put_batch(self, kept: _Kept, batch: Sequence[BatchElement] | Batch) -> None:
+        result = self._store.intake.put_batch(kept.message, batch)
         if result.status is not PutStatus.PUT_OK:
             self._answers.refuse(kept.later, result.status)
             return
@@ -285,14 +290,17 @@ class SendProcessor:
         self._answers.confirm_stored(stored, result.end_offset, waits=kept.waits)
 
 
-def batch_elements(topic: str, message: PutMessage) -> list[BatchElement]:
-    """The messages of a batch; raises the refusals that only batches know."""
+def messages_of_batch(topic: str, message: PutMessage) -> list[BatchElement] | Batch:
+    """The messages of a batch; raises the refusals that only batches know.
+
+    Large ones as they came: there may be 180,000 in 4 MB, and nobody else is served while each becomes an object.
+    """
     if len(topic) > MAX_TOPIC_BYTES:
         raise MessageIllegal(f"message topic length too long {len(topic)}")
     if topic.startswith(RETRY_PREFIX):
         raise MessageIllegal(f"batch request does not support retry group {topic}")
     try:
-        return decode_batch(message.body)
+        return batch_of(message.body) if len(message.body) >= LARGE_FROM else decode_batch(message.body)
     except DataError as error:
         raise MalformedBody(f"the batch is broken: {error}") from None
 
