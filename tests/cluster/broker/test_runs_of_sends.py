@@ -86,6 +86,8 @@ async def outcome(given: RunningBroker, seed: int) -> tuple[list[tuple[Any, ...]
 
 def records(given: RunningBroker) -> Iterator[tuple[Any, ...]]:
     store, offset = given.broker.store, 0
+    assert store.flush()  # what is only in the pool cannot be read yet
+    assert store.commit_log.readable_offset == store.commit_log.written_offset
     while offset < store.commit_log.written_offset:
         raw = store.by_physical_offset(offset)
         if raw is None:  # the rest of a file
