@@ -130,7 +130,8 @@ class Reader:
             if ahead is None or offset + count > ahead.end:
                 return None
         if ahead.places.item(offset - ahead.first) + ahead.start_offset < oldest:
-            result = self._get_ahead(queue, offset, count, min(max(max_bytes, _MIN_BYTES), _MAX_BYTES), oldest, ahead)
+            most_bytes = min(max(max_bytes, _MIN_BYTES), _MAX_BYTES)
+            result = self._get_ahead(queue, offset, max_count, most_bytes, oldest, ahead)
             if result is None:
                 return None
         else:
