@@ -125,9 +125,9 @@ class Reader:
         oldest = self._log.written_offset - self._near
         ahead = trail.ahead_of(offset, count)
         if ahead is None:
-            if offset != trail.expected:
-                return None
-            self._trust(queue, offset * ENTRY_SIZE)
+            position, entries = offset * ENTRY_SIZE, queue.entries
+            if offset != trail.expected or position - position % entries.file_size not in entries.trusted:
+                return None  # `get` looks whose file it is: what comes before a read that fails is then done, too
             ahead = self._ahead.follow(trail, offset, oldest)
             if ahead is None or offset + count > ahead.end:
                 return None

@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from skyrocket.format.java_hash import java_hash
+from skyrocket.format.queue_entry import ENTRY_SIZE
 from skyrocket.format.record import decode_records
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
@@ -269,6 +270,28 @@ async def test_a_reset_is_told_to_a_pull_of_a_known_shape(tmp_path: Path) -> Non
         assert b'"nextBeginOffset":"7"' in answer
         assert b"OFFSET_RESET" in answer
         assert given.broker.tables.offsets.committed(GROUP, TOPIC, 0) == 7
+        known.close()
+        other.close()
+
+
+async def test_what_a_pull_of_a_known_shape_commits_is_taken_also_when_its_messages_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    async with running_broker(tmp_path) as given:
+        await filled(given, 200)
+        queues = given.broker.store.queues
+        queues.write_out()
+        known, other = await consumers(given)
+        for offset in (0, 32, 64):
+            known.ask(1, 11, pull(0, offset, offset, sysFlag=str(COMMIT)))
+            assert b'"code":0' in await known.answer()
+        mixed_up, another = queues.by_key[TOPIC, 0].entries, queues.by_key[TOPIC, 1].entries
+        mixed_up.overwrite(0, another.read(0, 200 * ENTRY_SIZE))
+        mixed_up.trusted.clear()
+        known.ask(1, 11, pull(0, 96, 96, sysFlag=str(COMMIT)))
+        assert b'"code":1,' in await known.answer()
+        assert given.broker.tables.offsets.committed(GROUP, TOPIC, 0) == 96
+        assert known.shaped == 3
         known.close()
         other.close()
 
