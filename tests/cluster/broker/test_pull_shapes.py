@@ -22,6 +22,7 @@ from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.pull_shapes import PullShapes, ShapedPull
 from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
 from skyrocket.protocol.send_shapes import SendShapes
+from skyrocket.store.commit_log import PutMessage
 from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, running_broker
 from tests.maps import is_mapped
 from tests.waiting import until
@@ -190,6 +191,23 @@ async def broadcast(given: RunningBroker) -> None:
     await beat_with(given, SubscriptionData(TOPIC, version=2), "BROADCASTING")
 
 
+async def make_the_topic_again(given: RunningBroker) -> None:
+    store, tables = given.broker.store, given.broker.tables
+    tables.topics.delete(TOPIC)
+    for queue in [queue for queue in store.queues if queue.topic == TOPIC]:
+        store.queues.remove(queue)
+    tables.topics.update(TopicConfig(TOPIC, 4, 4, 6))
+    for number in range(130 * 2):
+        store.put(PutMessage(TOPIC, number % 2, b"again %d" % number, b""))
+    store.dispatch()
+    store.queues.write_out()
+
+
+def cut_the_queue(given: RunningBroker) -> None:
+    queue = given.broker.store.queues.by_key[TOPIC, 0]
+    queue.drop_from(max(queue.max_offset - 10, 100))
+
+
 def group_with(**changes: Any) -> Change:
     return lambda given: given.broker.tables.groups.update(SubscriptionGroup(GROUP, **changes))
 
@@ -214,6 +232,8 @@ CHANGES: dict[str, Change] = {
     "reads stay here": setting("slaveReadEnable=false"),
     "fewer messages at a time": setting("maxTransferCountOnMessageInMemory=17"),
     "more messages at a time": setting("maxTransferCountOnMessageInMemory=32"),
+    "the topic is made again": make_the_topic_again,
+    "the queue loses its end": cut_the_queue,
     "the consumer leaves": unsubscribe,
     "the consumer wants some": subscribe_to_even,
     "the consumer wants all": subscribe_to_all,
