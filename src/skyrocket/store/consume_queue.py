@@ -273,8 +273,8 @@ class ConsumeQueue(TopicQueue):
         around = range(max(queue_offset - 1, first), min(queue_offset + 2, self.max_offset))
         if queue_offset not in around:
             return True
-        offsets = [ENTRY.unpack(self.read(number, 1)) for number in around]
-        places = [offset for offset, size, _ in offsets if size != PREFILL_SIZE]
+        found = filter(None, (self.read(number, 1) for number in around))  # none of a file that was just deleted
+        places = [offset for offset, size, _ in map(ENTRY.unpack, found) if size != PREFILL_SIZE]
         return places == sorted(places) and all(place >= 0 for place in places)
 
     def last_physical_offset(self, file_start: int) -> int:

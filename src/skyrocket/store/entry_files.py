@@ -183,6 +183,7 @@ class EntryFiles:
     def drop_first_file(self) -> None:
         """Delete the oldest file; the newest one always stays."""
         assert len(self.starts) > 1
+        self.changes += 1  # before: a reader who does not find the file any more can tell why
         self._drop(self.starts.pop(0))
 
     def destroy(self) -> None:

@@ -30,6 +30,7 @@ _OLD_ENTRIES: Final = 160  # of records that may no longer be in memory
 _FEWEST: Final = 64  # fewer are read as any others
 FEWEST_WANTED: Final = 16  # who takes fewer at a time gains nothing
 _MOST_READERS: Final = 512
+_RESTS: Final = 20  # pulls that entries would have lasted for, by one whose entries were given up for another's
 COPY_BELOW: Final = 64 << 10  # bytes of records among those of other queues that are copied together
 
 _NAMES: Final = ("size", "queue_offset", "physical_offset")
@@ -119,13 +120,14 @@ class Ahead:
 class Trail:
     """One who reads a queue on and on, and what was read for him; his caller keeps it."""
 
-    __slots__ = ("ahead", "expected", "place", "queue")
+    __slots__ = ("ahead", "expected", "place", "queue", "rests")
 
     def __init__(self, queue: ConsumeQueue) -> None:
         self.queue = queue
         self.place = (queue.topic, queue.queue_id)
         self.ahead: Ahead | None = None
         self.expected = -1  # where he will go on
+        self.rests = 0  # so many times he reads as any other
 
     def ahead_of(self, offset: int, count: int) -> Ahead | None:
         """Entries among which so many from an offset on are; None when there are none, or not any more."""
@@ -164,14 +166,24 @@ class ReadAhead:
         return ahead if ahead is not None and end <= ahead.end else None
 
     def follow(self, trail: Trail, offset: int, old: int) -> Ahead | None:
-        """The entries from an offset on, for one who has a trail and reached their end; None when they are few."""
+        """The entries from an offset on, for one who has a trail and reached their end; None when they are few.
+
+        There may be more who follow than are remembered. Each would take the entries of another before they were used,
+        and who has lost his own reads as any other for as long as they would have lasted.
+        """
+        if trail.rests:
+            trail.rests -= 1
+            return None
         trails = self._trails
-        trail.ahead = self.read(trail.queue, offset, old)
+        trails.pop(trail, None)
+        ahead = trail.ahead = self.read(trail.queue, offset, old)
+        if ahead is None:
+            return None  # so who only waits for what is new takes nobody's place
         trails[trail] = None
-        trails.move_to_end(trail)
         if len(trails) > _MOST_READERS:
-            trails.popitem(last=False)[0].ahead = None
-        return trail.ahead
+            loser = trails.popitem(last=False)[0]
+            loser.ahead, loser.rests = None, _RESTS
+        return ahead
 
     def expect(self, queue: ConsumeQueue, offset: int, ahead: Ahead | None = None) -> None:
         """Somebody will go on there, with what is left of these entries."""

@@ -7,8 +7,10 @@ it is read, and never answers with bytes of some other message.
 
 from collections.abc import Callable, Collection, Iterator
 from struct import Struct
+from struct import error as struct_error
 
 from skyrocket.config.sections import StoreConfig
+from skyrocket.errors import CorruptFile
 from skyrocket.format.index_layout import key_text, tag_text
 from skyrocket.format.queue_entry import BATCH_ENTRY_SIZE, ENTRY, ENTRY_SIZE, PREFILL_SIZE, QueueEntry
 from skyrocket.format.record import MAGIC_V1, MAGIC_V2
@@ -93,7 +95,7 @@ class Reader:
             entry_filter = _tags_filter(tags_codes)
         max_bytes = min(max(max_bytes, _MIN_BYTES), _MAX_BYTES)
         if isinstance(queue, BatchConsumeQueue):
-            result = self._get_batches(queue, offset, max_count, max_bytes)
+            result = self._get_batches_again(queue, offset, max_count, max_bytes)
         else:
             assert isinstance(queue, ConsumeQueue)
             if offset * ENTRY_SIZE < queue.entries.tail[0]:
@@ -123,14 +125,15 @@ class Reader:
         oldest = self._log.written_offset - self._near
         ahead = trail.ahead_of(offset, count)
         if ahead is None:
-            if offset != trail.expected:
-                return None
-            self._trust(queue, offset * ENTRY_SIZE)
+            position, entries = offset * ENTRY_SIZE, queue.entries
+            if offset != trail.expected or position - position % entries.file_size not in entries.trusted:
+                return None  # `get` looks whose file it is: what comes before a read that fails is then done, too
             ahead = self._ahead.follow(trail, offset, oldest)
             if ahead is None or offset + count > ahead.end:
                 return None
         if ahead.places.item(offset - ahead.first) + ahead.start_offset < oldest:
-            result = self._get_ahead(queue, offset, count, min(max(max_bytes, _MIN_BYTES), _MAX_BYTES), oldest, ahead)
+            most_bytes = min(max(max_bytes, _MIN_BYTES), _MAX_BYTES)
+            result = self._get_ahead(queue, offset, max_count, most_bytes, oldest, ahead)
             if result is None:
                 return None
         else:
@@ -291,6 +294,19 @@ class Reader:
             or result.size + size > max_bytes
             or result.size + size > most_bytes
         )
+
+    def _get_batches_again(self, queue: BatchConsumeQueue, offset: int, max_count: int, max_bytes: int) -> GetResult:
+        """As often as the cleaner deletes a file of the queue meanwhile: nothing is wrong with entries that went."""
+        while True:
+            changes = queue.entries.changes
+            refused = _out_of_range(offset, queue.min_offset, queue.max_offset)
+            if refused is not None:
+                return refused
+            try:
+                return self._get_batches(queue, offset, max_count, max_bytes)
+            except (CorruptFile, struct_error):
+                if queue.entries.changes == changes:
+                    raise
 
     def _get_batches(self, queue: BatchConsumeQueue, offset: int, max_count: int, max_bytes: int) -> GetResult:
         result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, queue.min_offset, queue.max_offset)

@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from skyrocket.format.java_hash import java_hash
+from skyrocket.format.queue_entry import ENTRY_SIZE
 from skyrocket.format.record import decode_records
 from skyrocket.model.subscription_group import SubscriptionGroup
 from skyrocket.model.topic_config import TopicConfig
@@ -21,6 +22,7 @@ from skyrocket.protocol.bodies.subscription import SubscriptionData
 from skyrocket.protocol.pull_shapes import PullShapes, ShapedPull
 from skyrocket.protocol.requests.clients import HeartBeat, UnregisterClient
 from skyrocket.protocol.send_shapes import SendShapes
+from skyrocket.store.commit_log import PutMessage
 from tests.cluster.broker.broker_fixture import GROUP, SMALL, TOPIC, RunningBroker, message, running_broker
 from tests.maps import is_mapped
 from tests.waiting import until
@@ -189,6 +191,23 @@ async def broadcast(given: RunningBroker) -> None:
     await beat_with(given, SubscriptionData(TOPIC, version=2), "BROADCASTING")
 
 
+async def make_the_topic_again(given: RunningBroker) -> None:
+    store, tables = given.broker.store, given.broker.tables
+    tables.topics.delete(TOPIC)
+    for queue in [queue for queue in store.queues if queue.topic == TOPIC]:
+        store.queues.remove(queue)
+    tables.topics.update(TopicConfig(TOPIC, 4, 4, 6))
+    for number in range(130 * 2):
+        store.put(PutMessage(TOPIC, number % 2, b"again %d" % number, b""))
+    store.dispatch()
+    store.queues.write_out()
+
+
+def cut_the_queue(given: RunningBroker) -> None:
+    queue = given.broker.store.queues.by_key[TOPIC, 0]
+    queue.drop_from(max(queue.max_offset - 10, 100))
+
+
 def group_with(**changes: Any) -> Change:
     return lambda given: given.broker.tables.groups.update(SubscriptionGroup(GROUP, **changes))
 
@@ -213,6 +232,8 @@ CHANGES: dict[str, Change] = {
     "reads stay here": setting("slaveReadEnable=false"),
     "fewer messages at a time": setting("maxTransferCountOnMessageInMemory=17"),
     "more messages at a time": setting("maxTransferCountOnMessageInMemory=32"),
+    "the topic is made again": make_the_topic_again,
+    "the queue loses its end": cut_the_queue,
     "the consumer leaves": unsubscribe,
     "the consumer wants some": subscribe_to_even,
     "the consumer wants all": subscribe_to_all,
@@ -269,6 +290,28 @@ async def test_a_reset_is_told_to_a_pull_of_a_known_shape(tmp_path: Path) -> Non
         assert b'"nextBeginOffset":"7"' in answer
         assert b"OFFSET_RESET" in answer
         assert given.broker.tables.offsets.committed(GROUP, TOPIC, 0) == 7
+        known.close()
+        other.close()
+
+
+async def test_what_a_pull_of_a_known_shape_commits_is_taken_also_when_its_messages_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    async with running_broker(tmp_path) as given:
+        await filled(given, 200)
+        queues = given.broker.store.queues
+        queues.write_out()
+        known, other = await consumers(given)
+        for offset in (0, 32, 64):
+            known.ask(1, 11, pull(0, offset, offset, sysFlag=str(COMMIT)))
+            assert b'"code":0' in await known.answer()
+        mixed_up, another = queues.by_key[TOPIC, 0].entries, queues.by_key[TOPIC, 1].entries
+        mixed_up.overwrite(0, another.read(0, 200 * ENTRY_SIZE))
+        mixed_up.trusted.clear()
+        known.ask(1, 11, pull(0, 96, 96, sysFlag=str(COMMIT)))
+        assert b'"code":1,' in await known.answer()
+        assert given.broker.tables.offsets.committed(GROUP, TOPIC, 0) == 96
+        assert known.shaped == 3
         known.close()
         other.close()
 

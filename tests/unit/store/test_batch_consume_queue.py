@@ -9,6 +9,7 @@ from skyrocket.format import sys_flag as flags
 from skyrocket.format.queue_entry import BATCH_ENTRY
 from skyrocket.store.batch_consume_queue import BatchConsumeQueue
 from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.entry_files import EntryFiles
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import Boundary, GetStatus, PutResult, PutStatus
 from skyrocket.testing.clock import FakeClock
@@ -181,3 +182,36 @@ def test_the_first_offset_of_a_batch_queue_follows_the_log(stores: Stores) -> No
     queue.correct_min_offset(1 << 40)
     assert store.min_offset(BATCH_TOPIC, 0) == store.max_offset(BATCH_TOPIC, 0) == 12
     assert store.max_offset(TOPIC, 0) > 0
+
+
+@pytest.mark.parametrize("reads_before", range(8))
+def test_who_reads_while_the_first_file_of_a_batch_queue_goes_is_told_where_it_begins_now(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch, reads_before: int
+) -> None:
+    store = open_store(stores)
+    for _ in range(3 * ENTRIES_PER_FILE):
+        put(store, b"x" * 3500, topic=BATCH_TOPIC)
+    store.dispatch()
+    store.queues.write_out()
+    store.flush()
+    read, reads = EntryFiles.read, 0
+
+    def meets_the_cleaner(self: EntryFiles, position: int, length: int) -> bytes:
+        nonlocal reads
+        reads += 1
+        if reads == reads_before + 1:
+            for start in store.commit_log.files.starts[:2]:
+                store.commit_log.files.drop_file(start)
+            store.cleaner.clean()
+        return read(self, position, length)
+
+    monkeypatch.setattr(EntryFiles, "read", meets_the_cleaner)
+    result = store.get(BATCH_TOPIC, 0, 0)
+    monkeypatch.undo()
+    low = store.min_offset(BATCH_TOPIC, 0)
+    assert low > ENTRIES_PER_FILE
+    if result.status is GetStatus.OFFSET_TOO_SMALL:
+        assert result.next_offset == low
+    else:  # it had begun to read
+        assert result.status in (GetStatus.FOUND, GetStatus.MESSAGE_WAS_REMOVING)
+        assert result.next_offset >= low

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from skyrocket.errors import CorruptFile
 from skyrocket.format.queue_entry import ENTRY, ENTRY_SIZE
+from skyrocket.format.record import decode_records
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.read_ahead import ReadAhead, Trail
 from skyrocket.store.results import GetStatus
@@ -24,10 +25,11 @@ class CountingDisk(UnforcedDisk):
 
     def __init__(self) -> None:
         super().__init__()
-        self.reads = 0
+        self.reads = self.bytes_read = 0
 
     def read_at(self, fd: int, length: int, position: int) -> bytes:
         self.reads += 1
+        self.bytes_read += length
         return super().read_at(fd, length, position)
 
 
@@ -216,24 +218,70 @@ def test_a_file_of_the_log_is_not_held_for_who_no_longer_reads_it(stores: Stores
     assert log.files.path_of(0) not in Path("/proc/self/maps").read_text()
 
 
+def trail_at(store: MessageStore, queue_id: int, offset: int) -> Trail:
+    trail = store.reader.trail(TOPIC, queue_id)
+    assert trail is not None
+    trail.expected = offset
+    return trail
+
+
+def go_on(store: MessageStore, trail: Trail, offset: int) -> int:
+    """As who pulls: on the trail, else as any other; where the next read begins."""
+    result = store.reader.go_on(trail, offset, 32)
+    if result is None:
+        result = store.get(TOPIC, trail.queue.queue_id, offset, 32)
+        trail.expected = result.next_offset
+    queue_offsets = [record.queue_offset for record in decode_records(result.join())]
+    assert queue_offsets == list(range(offset, result.next_offset))
+    return result.next_offset
+
+
 def test_what_is_read_for_those_with_a_trail_is_bounded_in_all_and_they_go_on_nevertheless(stores: Stores) -> None:
     store = filled(stores, [0, 1] * 1000)
-    reader = store.reader
-    trails: list[Trail] = []
-    for offset in [0, 32, 64, 96] * 150:
-        trail = reader.trail(TOPIC, 0)
-        assert trail is not None
-        trail.expected = offset
-        trails.append(trail)
-        for step in (0, 32):
-            result = reader.go_on(trail, offset + step, 32)
-            assert result is not None
-            assert bodies(result)[0] == b"%06d...." % (2 * (offset + step))
+    trails = [trail_at(store, 0, offset) for offset in [0, 32, 64, 96] * 150]
+    for trail in trails:
+        for _ in range(2):
+            assert store.reader.go_on(trail, trail.expected, 32) is not None
     assert sum(trail.ahead is not None for trail in trails) <= 512
     assert trails[0].ahead is None
-    again = reader.go_on(trails[0], trails[0].expected, 32)  # it was let go of, and is read again
-    assert again is not None
-    assert bodies(again)[0] == b"%06d...." % (2 * 64)
+    offset = 64
+    while trails[0].ahead is None:  # it was let go of: for a while he reads as any other
+        offset = go_on(store, trails[0], offset)
+        assert offset <= 960
+
+
+def test_more_with_a_trail_than_are_remembered_do_not_take_each_others_entries_in_vain(stores: Stores) -> None:
+    disk = CountingDisk()
+    store = filled(stores, [0, 1] * 1000, disk=disk)
+    trails = [trail_at(store, number % 2, 0) for number in range(700)]
+    before = disk.bytes_read
+    offset = 0
+    while offset < 640:
+        (offset,) = {go_on(store, trail, offset) for trail in trails}
+    assert disk.bytes_read - before <= 3 * 700 * 640 * ENTRY_SIZE  # it was 20 times as much as they were given
+
+
+def test_who_waits_for_what_is_new_takes_no_entries_from_those_who_are_behind(stores: Stores) -> None:
+    store = filled(stores, [0, 1] * 1000)
+    behind = trail_at(store, 0, 0)
+    go_on(store, behind, 0)
+    assert behind.ahead is not None
+    waiting = [trail_at(store, 1, 1000) for _ in range(600)]
+    for trail in waiting:
+        assert store.reader.go_on(trail, 1000, 32) is None
+    assert behind.ahead is not None
+
+
+def test_who_has_a_trail_gets_as_many_old_messages_as_anybody_also_when_these_may_be_more_than_new_ones(
+    stores: Stores,
+) -> None:
+    limits: dict[str, Any] = {"max_transfer_count_memory": 20, "max_transfer_count_disk": 48}
+    store = filled(stores, [0, 1] * 1000, memory_bytes=10_000, **limits)
+    trail = trail_at(store, 0, 32)
+    result = store.reader.go_on(trail, 32, 64)
+    assert result is not None
+    assert shown(result) == as_anybody(store, 0, 32, 64)
+    assert result.count == 48
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

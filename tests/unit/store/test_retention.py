@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from skyrocket.format.record import decode_records
+from skyrocket.store.consume_queue import ConsumeQueue
+from skyrocket.store.entry_files import EntryFiles
 from skyrocket.store.message_store import MessageStore
 from skyrocket.store.results import GetStatus, PutStatus
 from skyrocket.store.retention import DiskState, deletable_files, disk_state, is_delete_hour
@@ -325,6 +327,26 @@ def test_slices_in_use_survive_the_deletion_of_their_file(stores: Stores) -> Non
     aged.disk.ratio = 0.86
     aged.store.cleaner.clean()
     assert result.join() == before
+
+
+def test_entries_that_go_while_a_reader_compares_them_speak_against_nothing(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = stores.open()
+    for _ in range(3 * ENTRIES_PER_FILE):
+        put(store)
+    store.dispatch()
+    store.queues.write_out()
+    queue = store.queues.get(TOPIC, 0)
+    assert isinstance(queue, ConsumeQueue)
+    read = queue.entries.read
+
+    def first_file_is_gone(_: EntryFiles, position: int, length: int) -> bytes:
+        return b"" if position < queue.entries.file_size else read(position, length)
+
+    monkeypatch.setattr(EntryFiles, "read", first_file_is_gone)
+    assert all(queue.ascends_at(number) for number in (0, ENTRIES_PER_FILE - 1, ENTRIES_PER_FILE))
+    monkeypatch.undo()
 
 
 def test_a_cleaned_store_opens_without_a_rebuild(stores: Stores) -> None:
