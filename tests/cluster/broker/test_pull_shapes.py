@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from skyrocket.broker.pull.pull import PullProcessor
 from skyrocket.format.java_hash import java_hash
 from skyrocket.format.queue_entry import ENTRY_SIZE
 from skyrocket.format.record import decode_records
@@ -292,6 +293,31 @@ async def test_a_reset_is_told_to_a_pull_of_a_known_shape(tmp_path: Path) -> Non
         assert given.broker.tables.offsets.committed(GROUP, TOPIC, 0) == 7
         known.close()
         other.close()
+
+
+async def test_a_reset_that_nobody_takes_leaves_pulls_of_other_groups_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_broker(tmp_path) as given:
+        await filled(given, 200)
+        given.broker.store.queues.write_out()
+        known, other = await consumers(given)
+        given.broker.tables.offsets.reset("Gone", TOPIC, {0: 3})
+        ways: list[bool] = []
+        go_on = PullProcessor._go_on
+
+        def noted(self: PullProcessor, *asked: Any) -> Any:
+            answer = go_on(self, *asked)
+            ways.append(answer is not None)
+            return answer
+
+        monkeypatch.setattr(PullProcessor, "_go_on", noted)
+        for opaque in range(4):
+            known.ask(opaque, 11, pull(0, opaque * 32, 0))
+            await known.answer()
+        known.close()
+        other.close()
+        assert ways == [False, True, True]  # the first has no shape yet, and the next lets those that follow go on
 
 
 async def test_what_a_pull_of_a_known_shape_commits_is_taken_also_when_its_messages_cannot_be_read(

@@ -196,7 +196,7 @@ class PullProcessor:
             or known.topics_generation != self._topics.generation
             or known.groups_generation != self._groups.generation
             or known.consumers_generation != self._consumers.generation
-            or offsets.has_resets
+            or offsets.has_reset_at(known.key)
         ):
             return None
         header = known.header

@@ -140,10 +140,9 @@ class ConsumerOffsetTable(SavedTable[ConsumerOffsets]):
         (self._add(key) if queues is None else queues).update(offsets)
         self.dirty = True
 
-    @property
-    def has_resets(self) -> bool:
-        """Whether a reset waits for some queue of some group."""
-        return bool(self._resets)
+    def has_reset_at(self, key: str) -> bool:
+        """Whether a reset waits for some queue of a topic and group, known by the key of their offsets."""
+        return key in self._resets
 
     def waiting_reset(self, group: str, topic: str, queue_id: int) -> int | None:
         """The reset that the next pull of a queue will be told."""
