@@ -70,6 +70,7 @@ class PlainBatches:
         self._batches: list[PlainBatch] = []  # of the same
         self._bytes = 0
         self._kept_of = -1  # the generation of the topic table for which they hold
+        self._removals = 0  # of queues, when the first of them came
 
     def keep(self, peer: Peer, request: ShapedSend) -> LaterAnswer | None:
         """Keep a batch that looks like one seen before; None when it needs a closer look."""
@@ -96,6 +97,7 @@ class PlainBatches:
         if not self._batches:
             answers.began = answers.began or perf_counter()
             self._plain.store()  # came before this one
+            self._removals = self._queues.removals
         later = LaterAnswer(request)
         self._kept.append((later, unique_key))
         origin = _new_tuple(BatchOrigin, (known.sys_flag, int(request.born), origin_of(peer).born_host, 0))
@@ -131,7 +133,7 @@ class PlainBatches:
         batches, kept = self._batches, self._kept
         self._batches, self._kept, self._bytes = [], [], 0
         try:
-            if self._kept_of == self._topics.generation:
+            if self._kept_of == self._topics.generation and self._removals == self._queues.removals:
                 self._append(batches, kept)
             else:
                 for plain, one in zip(batches, kept, strict=True):
@@ -160,7 +162,7 @@ class PlainBatches:
                 answers.confirm_stored(stored, outcome.end_of(part), waits=answers.wait)
 
     def _append_again(self, plain: PlainBatch, kept: _Kept) -> None:
-        """A topic was changed or deleted in this very turn: the store finds the queue of a batch again."""
+        """A topic or queue was changed or deleted in this very turn: the store finds the queue of a batch again."""
         (queue, batch, origin), (later, unique_key), answers = plain, kept, self._answers
         if queue.topic not in self._topics.topics:  # a message would make its queue anew
             gone = TopicNotExist(f"topic[{queue.topic}] not exist, apply first please!{FAQ}")
