@@ -38,6 +38,7 @@ _logger = logging.getLogger(__name__)
 _MOST_BYTES: Final = 1 << 20  # that wait for the turn's end; what came is stored when there are more
 _INNER: Final = b"INNER_"  # the beginning of names that are the broker's own
 _KEY_NAME: Final = b"UNIQ_KEY\1"
+_SEPARATOR: Final = 2  # the byte behind every property
 _Kept: TypeAlias = tuple[LaterAnswer, bytes]  # who waits for the answer to a batch, and its unique key: 4.9 has none
 
 _join = b"".join
@@ -119,8 +120,11 @@ class PlainBatches:
         ):
             return None
         unique_key = find_property(text, b"UNIQ_KEY") or b""
-        if unique_key and shape.texts_left > 0:
-            value_at = text.rfind(_KEY_NAME + unique_key) + len(_KEY_NAME)
+        at = text.rfind(_KEY_NAME)
+        value_at = at + len(_KEY_NAME)
+        # Else the last one is empty, or the end of another name.
+        is_last = (at <= 0 or text[at - 1] == _SEPARATOR) and text.startswith(unique_key, value_at)
+        if unique_key and is_last and shape.texts_left > 0:
             known.text = shape.know_text(text, value_at, value_at + len(unique_key))
         return unique_key
 
