@@ -131,6 +131,7 @@ class QueueTable:
             if queue in self.dirty:
                 self.dirty.remove(queue)
             queue.entries.destroy()
+            queue.entries.removed = True
             self._disk.remove_directory(os.path.dirname(queue.entries.directory))
             self.new_queues = True  # the manifest must forget it
 
