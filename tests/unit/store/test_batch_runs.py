@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +18,7 @@ from skyrocket.store.batch_records import BatchOrigin, PlainBatch
 from skyrocket.store.commit_log import CommitLog, PutMessage
 from skyrocket.store.disk import DiskStandsStill
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.record_run import RecordRun
+from skyrocket.store.record_run import RecordRun, RunItems
 from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.store.results import PutResult, PutStatus
 from skyrocket.testing.clock import FakeClock
@@ -323,6 +323,25 @@ def test_what_waits_for_the_index_counts_every_message_of_a_batch(stores: Stores
     store.dispatch()
     assert store.index.backlog == 0
     assert len(store.index.query(TOPIC + "#k1", 99, 0, 2**62)) == 27
+
+
+def test_runs_stay_whole_where_dispatch_may_not_see_those_behind_them(stores: Stores) -> None:
+    """With SYNC_FLUSH, where under load there is always something that the disk does not have."""
+    store = stores.open(preallocate_bytes=32_768)
+    put(store)
+    store.dispatch()
+    told: list[bool] = []
+    store.add_listener(lambda items: told.append(isinstance(cast("RunItems", items).appended[0], RecordRun)))
+    elements = [BatchElement(0, b"x", b"TAGS\x01A\x02")] * 30
+    put_cut(store, elements)
+    end = store.commit_log.written_offset
+    put_cut(store, elements)
+    assert store.dispatcher.dispatch(end) == 30
+    assert told == [True]
+    assert [isinstance(one, RecordRun) for one in store.commit_log.pending] == [True]
+    assert store.dispatcher.dispatch(end + 200) == 1
+    assert store.dispatch() == 29
+    assert store.max_offset(TOPIC, 0) == 61
 
 
 def test_a_listener_sees_the_messages_of_a_batch_one_by_one(stores: Stores) -> None:
