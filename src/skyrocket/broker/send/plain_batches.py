@@ -99,9 +99,9 @@ class PlainBatches:
             answers.began = answers.began or perf_counter()
             self._plain.store()  # came before this one
             self._removals = self._queues.removals
+        origin = _new_tuple(BatchOrigin, (known.sys_flag, int(request.born), origin_of(peer).born_host, 0))  # may raise
         later = LaterAnswer(request)
         self._kept.append((later, unique_key))
-        origin = _new_tuple(BatchOrigin, (known.sys_flag, int(request.born), origin_of(peer).born_host, 0))
         self._batches.append(_new_tuple(PlainBatch, (queue, batch, origin)))
         self._kept_of = known.generation
         self._bytes += len(data)

@@ -176,6 +176,7 @@ class PlainSends:
         queue = self._queues.by_key.get(key)
         if queue is None or not queue.simple or len(properties) > MAX_PROPERTIES_BYTES:
             return None
+        born_host = origin_of(peer).born_host  # raises for a peer that was gone before it was accepted
         later = LaterAnswer(request)
         if postponed is not None:
             self._postponed[len(self._rows)] = postponed
@@ -189,7 +190,7 @@ class PlainSends:
                 known.flag,
                 known.sys_flag,
                 int(born),
-                origin_of(peer).born_host,
+                born_host,
                 0,
                 0,
                 None,
