@@ -175,7 +175,7 @@ class CommitLog:
         parts: list[bytes] = []
         error: OSError | StoreError | None = None
         with self.lock:
-            now = self._begin()
+            before, now = self.last_store_timestamp, self._begin()
             first = start = self.written_offset  # the parts collected go to first … start
             soft_end = self._soft_end
             own_host = self.store_host
@@ -220,6 +220,7 @@ class CommitLog:
             if parts:
                 self._copy(first, start, parts)
             self.pending += items
+            self.last_store_timestamp = now if items else before  # nothing has the time of what was refused
             if not self.writer.waiting_bytes:
                 self.append_began_ms = 0
         return items, error

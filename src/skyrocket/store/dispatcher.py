@@ -11,6 +11,7 @@ Dispatch never passes `limit`: what is not safe from a crash as far as the flush
 
 import logging
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
@@ -119,8 +120,11 @@ class Dispatcher:
         if len(items) > _MOST_RUNS and any(isinstance(item, RecordRun) for item in items):
             items = items[:_MOST_RUNS]
         if items and last_end(items[-1]) > limit:
-            pending[: len(items)] = each_item(items)  # a limit may be in the middle of a run
-            items = [item for item in each_item(items) if end_offset(item) <= limit]
+            first = items[0]
+            items = items[: bisect_right(items, limit, key=last_end)]
+            if not items and isinstance(first, RecordRun) and first.starts[0] + first.sizes[0] <= limit:
+                pending[:1] = first.items()  # the limit is in the middle of it
+                items = [item for item in first.items() if end_offset(item) <= limit]
         del pending[: len(items)]
         return items
 

@@ -28,6 +28,7 @@ class EntryFiles:
         "directory",
         "entry_size",
         "file_size",
+        "removed",
         "starts",
         "tail",
         "touched",
@@ -45,6 +46,7 @@ class EntryFiles:
         self.tail: tuple[int, bytearray] = (0, bytearray())
         self.touched: set[int] = set()  # files written since the last sync
         self.trusted: set[int] = set()  # files whose entries are known to be of this queue; the reader adds to it
+        self.removed = False  # with its queue: records without an entry are nobody's any more, and get none
         self.changes = 0  # of entries that stand in files: who remembers what was there must look again
         self._directory_made = False
 
@@ -132,6 +134,9 @@ class EntryFiles:
     def write_out(self) -> int:
         """Write the tail to its files; returns how many bytes that were."""
         position, data = self.tail[0], bytes(self.tail[1])  # a copy: a failed write must not keep the tail from growing
+        if self.removed:
+            self.tail = (position, bytearray())
+            return 0
         if not data:
             return 0
         if not self._directory_made:

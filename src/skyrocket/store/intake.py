@@ -252,6 +252,8 @@ class Intake:
         The cheapest way in for batches that are no part of a transaction. Returns in their order what is in the log,
         of which each part is a batch, and why a batch is not there.
         """
+        if not self._gate.is_open:  # any more: what came before them in their turn could not be written
+            return [self._refuse(PutStatus.SERVICE_NOT_AVAILABLE, self._gate.reason) for _ in batches]
         began = time.perf_counter()
         outcomes: list[RecordRun | PutResult] = []
         store_host = self._log.store_host
@@ -260,6 +262,9 @@ class Intake:
         for some in [batches] if are_together else [[batch] for batch in batches]:
             try:
                 runs = self._log.append_batches(some, total if are_together else total_size(some, store_host))
+            except (StoreFailed, DiskStandsStill) as error:  # nothing is taken any more, or each would wait for it
+                outcomes += [self._not_appended(error) for _ in batches[len(outcomes) :]]
+                break
             except (OSError, StoreError) as error:
                 outcomes += [self._not_appended(error) for _ in some]
             else:

@@ -35,7 +35,8 @@ class QueueRemoval:
         """Delete queues of ordinary topics whose records have all left the log."""
         oldest = self._log.min_offset
         expired = (queue for queue in self._queues if 0 <= queue.max_physical_offset <= oldest)
-        return self._remove([queue for queue in expired if not is_system_topic(queue.topic)])
+        doomed = (queue for queue in expired if queue.next_offset <= queue.max_offset)  # all records have their entries
+        return self._remove([queue for queue in doomed if not is_system_topic(queue.topic)])
 
     def _remove(self, doomed: list[TopicQueue]) -> int:
         for queue in doomed:

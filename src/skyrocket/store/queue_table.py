@@ -41,6 +41,7 @@ class QueueTable:
             str, int
         ] = {}  # deleted queues, and where the log ended: older records are not theirs any more
         self.new_queues = False  # a queue was made since the manifest was written
+        self.removals = 0  # who remembers a queue over other requests must look again when there were more
         self._unsynced: set[TopicQueue] = set()
         self._disk = disk
         self._paths = paths
@@ -125,10 +126,12 @@ class QueueTable:
         """Delete a queue with its files."""
         with self.lock:
             self.by_key.pop((queue.topic, queue.queue_id), None)
+            self.removals += 1
             self._unsynced.discard(queue)
             if queue in self.dirty:
                 self.dirty.remove(queue)
             queue.entries.destroy()
+            queue.entries.removed = True
             self._disk.remove_directory(os.path.dirname(queue.entries.directory))
             self.new_queues = True  # the manifest must forget it
 

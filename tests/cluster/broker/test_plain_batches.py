@@ -105,3 +105,17 @@ async def test_a_known_batch_is_answered_and_stored_as_one_that_is_looked_at(
         assert other == long_form
     assert short_ways[0] == 0
     assert short_ways[1] == short_ways[2] > len(BATCHES)
+
+
+async def test_the_key_of_a_known_batch_is_not_taken_from_a_property_whose_name_only_ends_like_it(
+    tmp_path: Path,
+) -> None:
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        given.broker.tables.topics.update(TopicConfig(TOPIC, 2, 2, 6))
+        heard = []
+        for other in ("B1", "B1", "B1", "B2", "B3"):
+            text = f"UNIQ_KEY\1B1\2FIRST_UNIQ_KEY\1{other}\2"
+            request = batch(SendBatchMessage, text, encode_batch(EVEN), 0)
+            answer = await given.client.invoke(given.address, request, 60.0)
+            heard.append((answer.ext_fields or {})["transactionId"])
+    assert heard == ["B1"] * 5

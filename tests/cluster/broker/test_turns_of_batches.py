@@ -13,8 +13,11 @@ from skyrocket.format.batch import BatchElement, encode_batch
 from skyrocket.protocol.codes import ResponseCode
 from skyrocket.protocol.command import ONEWAY_FLAG, RemotingCommand
 from skyrocket.protocol.frames import encode
+from skyrocket.protocol.requests.admin_broker import CleanExpiredConsumeQueue
 from skyrocket.protocol.requests.admin_topics import DeleteTopicInBroker
 from skyrocket.protocol.requests.messaging import SendBatchMessage, SendMessageV2
+from skyrocket.protocol.requests.offsets import GetMaxOffset
+from skyrocket.remoting import server
 from skyrocket.remoting.addresses import Address
 from skyrocket.remoting.answers import LaterAnswer
 from skyrocket.remoting.exchange import command_of
@@ -180,6 +183,53 @@ async def test_batches_of_a_turn_in_which_topics_change_are_stored_all_the_same(
             peer.send(b"".join(map(encode, row_of_batches(5))))
             places = [(answer.ext_fields or {})["queueOffset"] for answer in await peer.commands(5)]
         assert places == [str(32 * 9 + 9 * number) for number in range(5)]
+
+
+@pytest.mark.parametrize("kind", ["batches", "messages"])
+async def test_messages_for_a_queue_that_is_cleaned_away_in_their_turn_are_found(tmp_path: Path, kind: str) -> None:
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        await given.client.call(given.address, new_topic(TOPIC))
+        row = row_of_batches(3)
+        if kind == "messages":
+            row = [send(f"UNIQ_KEY\x01{number:032X}\2", short=True, queue_id=0) for number in range(3)]
+        async with RawPeer.connected(Address("127.0.0.1", given.port)) as peer:
+            for _ in range(2):  # so that they are known
+                await peer.asks(encode(row[0]))
+            store = given.broker.store
+            store.dispatch()
+            store.queues.by_key[TOPIC, 0].max_physical_offset = 0  # as if all its records had left the log
+            peer.send(b"".join(map(encode, [*row, command_of(CleanExpiredConsumeQueue())])))
+            answers = await peer.commands(4)
+        assert [answer.code for answer in answers] == [0] * 4
+        store.dispatch()
+        queue = store.queues.by_key[TOPIC, 0]
+        assert queue.max_offset == queue.next_offset == 3 * (9 if kind == "batches" else 1)
+
+
+@pytest.mark.parametrize("kind", ["batches", "messages"])
+async def test_one_whose_sender_was_gone_before_it_was_accepted_does_not_disturb_the_others_of_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A connection that was reset has no address any more, but what it sent can still be read."""
+    row = row_of_batches(3)
+    if kind == "messages":
+        row = [send(f"UNIQ_KEY\x01{number:032X}\2", short=True, queue_id=0) for number in range(3)]
+        row[0] = send(f"UNIQ_KEY\x01{0:032X}\2KEYS\1other\2", short=True, queue_id=0)  # not one of a run
+    async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
+        await given.client.call(given.address, new_topic(TOPIC))
+        address = Address("127.0.0.1", given.port)
+        async with RawPeer.connected(address) as one, RawPeer.connected(address) as two:
+            for _ in range(2):  # so that they are known
+                await one.asks(encode(row[1]))
+                await two.asks(encode(row[2]))
+            monkeypatch.setattr(server, "_peer_address", lambda _: Address("", 0))
+            async with RawPeer.connected(address) as gone:
+                await gone.asks(encode(command_of(GetMaxOffset(topic=TOPIC, queue_id=0))))
+                gone.send(encode(row[0]))
+                one.send(encode(row[1]))
+                two.send(encode(row[2]))
+                codes = [(await peer.command(5.0)).code for peer in (gone, one, two)]
+        assert codes == [ResponseCode.SYSTEM_ERROR, 0, 0]
 
 
 async def test_a_batch_whose_records_fit_into_no_file_is_refused_and_the_others_of_its_turn_are_not(

@@ -1,5 +1,6 @@
 """Stores in order that once looked damaged, and property texts that once passed unseen."""
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from skyrocket.inspector.verify import verify
 from skyrocket.offline.index_files import IndexContent, IndexShape, read_index_file
 from skyrocket.offline.store_files import find_store_files
 from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.results import PutStatus
 from skyrocket.testing.clock import FakeClock
 from tests.unit.inspector.conftest import Copies
-from tests.unit.store.stores import Stores, put
+from tests.unit.store.stores import Stores, UnforcedDisk, message, put
 
 SETTINGS = inspection_settings(None, ["maxHashSlotNum=50", "maxIndexNum=1000"])
 
@@ -38,6 +40,30 @@ def test_a_deleted_topic_and_a_kill_are_in_order(tmp_path: Path) -> None:
     (tmp_path / "store" / "abort").touch()  # as a kill leaves it
     found = {finding.kind for finding in findings(tmp_path / "store") if finding.severity is not Severity.NOTE}
     assert found <= {FindingKind.INDEX_ABSENT}  # these messages have no keys
+
+
+class CrowdedDisk(UnforcedDisk):
+    """A disk that may have no more blocks."""
+
+    full = False
+
+    def allocate(self, fd: int, position: int, length: int) -> None:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().allocate(fd, position, length)
+
+
+def test_a_put_that_was_refused_has_left_no_time_behind(tmp_path: Path) -> None:
+    disk = CrowdedDisk()
+    stores = Stores(tmp_path, FakeClock())
+    store = stores.open(disk=disk)
+    put(store)
+    disk.full = True
+    stores.clock.advance(ms=5)
+    assert store.put(message(b"x" * 20_000)).status is PutStatus.CREATE_MAPPED_FILE_FAILED
+    disk.full = False
+    store.close()
+    assert [finding for finding in findings(tmp_path / "store") if finding.severity is Severity.ERROR] == []
 
 
 def test_properties_that_are_not_text_or_have_no_value_are_named(tmp_path: Path) -> None:

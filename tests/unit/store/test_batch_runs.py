@@ -1,9 +1,10 @@
 """Batches that are stored by their parts: every file has the bytes that it has when each message is stored as a row."""
 
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -14,13 +15,14 @@ from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
 from skyrocket.store import column_records
 from skyrocket.store.batch_records import BatchOrigin, PlainBatch
-from skyrocket.store.commit_log import PutMessage
+from skyrocket.store.commit_log import CommitLog, PutMessage
+from skyrocket.store.disk import DiskStandsStill
 from skyrocket.store.message_store import MessageStore
-from skyrocket.store.record_run import RecordRun
+from skyrocket.store.record_run import RecordRun, RunItems
 from skyrocket.store.record_tuples import DispatchItem
 from skyrocket.store.results import PutResult, PutStatus
 from skyrocket.testing.clock import FakeClock
-from tests.unit.store.stores import TOPIC, FullDisk, Stores, message, put
+from tests.unit.store.stores import TOPIC, FullDisk, Stores, UnforcedDisk, message, put
 
 _V4 = pack_host(Host(bytes([10, 0, 0, 7]), 4711))
 _V6 = pack_host(Host(bytes([0xFD, *range(15)]), 4711))
@@ -296,6 +298,61 @@ def test_a_full_disk_takes_no_batch(stores: Stores) -> None:
     assert refused.status is PutStatus.CREATE_MAPPED_FILE_FAILED
 
 
+class FailingDisk(UnforcedDisk):
+    """One write fails, and those after it would not."""
+
+    fails = False
+
+    def write_at(self, fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
+        if self.fails:
+            self.fails = False
+            raise OSError(5, "Input/output error")
+        super().write_at(fd, data, position)
+
+
+def refusals(store: MessageStore, sizes: Iterable[int]) -> list[PutStatus | None]:
+    """What becomes of batches of one turn; None is taken."""
+    batches = [plain_batch(store, [BatchElement(0, b"x" * size, b"a\x01b\x02")] * 8) for size in sizes]
+    outcomes = store.intake.put_plain_batches(batches)
+    return [outcome.status if isinstance(outcome, PutResult) else None for outcome in outcomes]
+
+
+@pytest.mark.parametrize("size", [10, 3000], ids=["together", "one by one"])
+def test_after_a_write_that_failed_no_batch_is_taken(stores: Stores, size: int) -> None:
+    disk = FailingDisk()
+    store = stores.open(disk=disk, preallocate_bytes=32_768)
+    put(store)
+    disk.fails = True
+    assert refusals(store, [size] * 3) == [PutStatus.SERVICE_NOT_AVAILABLE] * 3
+
+
+def test_after_messages_of_its_turn_that_could_not_be_written_no_batch_is_taken(stores: Stores) -> None:
+    disk = FailingDisk()
+    store = stores.open(disk=disk)
+    put(store)
+    disk.fails = True
+    assert store.put(message()).status is PutStatus.SERVICE_NOT_AVAILABLE
+    end = store.commit_log.written_offset
+    assert refusals(store, [10] * 3) == [PutStatus.SERVICE_NOT_AVAILABLE] * 3
+    assert store.commit_log.written_offset == end
+
+
+def test_a_disk_that_stands_still_is_waited_for_once_by_all_batches_of_a_turn(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = stores.open()
+    put(store)
+    asked: list[int] = []
+
+    def stands_still(_: CommitLog, __: object, total: int) -> list[RecordRun]:
+        asked.append(total)  # after as much as a second
+        raise DiskStandsStill("no blocks are reserved yet")
+
+    monkeypatch.setattr(CommitLog, "append_batches", stands_still)
+    assert refusals(store, [3000] * 9) == [PutStatus.OS_PAGE_CACHE_BUSY] * 9
+    assert len(asked) == 1
+
+
 def test_what_waits_for_the_index_counts_every_message_of_a_batch(stores: Stores) -> None:
     store = stores.open(index_batch_records=7, index_batch_delay_ms=600_000)
     assert store.index is not None
@@ -310,6 +367,25 @@ def test_what_waits_for_the_index_counts_every_message_of_a_batch(stores: Stores
     store.dispatch()
     assert store.index.backlog == 0
     assert len(store.index.query(TOPIC + "#k1", 99, 0, 2**62)) == 27
+
+
+def test_runs_stay_whole_where_dispatch_may_not_see_those_behind_them(stores: Stores) -> None:
+    """With SYNC_FLUSH, where under load there is always something that the disk does not have."""
+    store = stores.open(preallocate_bytes=32_768)
+    put(store)
+    store.dispatch()
+    told: list[bool] = []
+    store.add_listener(lambda items: told.append(isinstance(cast("RunItems", items).appended[0], RecordRun)))
+    elements = [BatchElement(0, b"x", b"TAGS\x01A\x02")] * 30
+    put_cut(store, elements)
+    end = store.commit_log.written_offset
+    put_cut(store, elements)
+    assert store.dispatcher.dispatch(end) == 30
+    assert told == [True]
+    assert [isinstance(one, RecordRun) for one in store.commit_log.pending] == [True]
+    assert store.dispatcher.dispatch(end + 200) == 1
+    assert store.dispatch() == 29
+    assert store.max_offset(TOPIC, 0) == 61
 
 
 def test_a_listener_sees_the_messages_of_a_batch_one_by_one(stores: Stores) -> None:

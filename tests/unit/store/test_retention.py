@@ -21,6 +21,7 @@ from tests.unit.store.stores import (
     TOPIC,
     Stores,
     UnforcedDisk,
+    bodies,
     clean_expired,
     fill_files,
     message,
@@ -376,6 +377,22 @@ def test_queues_of_expired_topics_can_be_removed(stores: Stores) -> None:
     assert store.queues.get("Old", 0) is None
     assert store.queues.get("SCHEDULE_TOPIC_XXXX", 0) is not None
     assert store.queues.get(TOPIC, 0) is not None
+
+
+def test_a_queue_whose_newest_message_has_no_entry_yet_is_not_removed(stores: Stores) -> None:
+    """With SYNC_FLUSH it gets one when the disk has it."""
+    disk = PartlyUsedDisk()
+    store = stores.open(disk=disk, delete_pause_ms=0, delete_queue_pause_ms=0)
+    put(store, topic="Old")
+    fill_files(store, 2)
+    store.dispatch()
+    store.flush()
+    disk.ratio = 0.86
+    store.cleaner.clean()
+    put(store, b"new", topic="Old")
+    assert store.removal.remove_expired() == 0
+    store.dispatch()
+    assert bodies(store.get("Old", 0, 1)) == [b"new"]
 
 
 @pytest.mark.requirement("C155")

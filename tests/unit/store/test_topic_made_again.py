@@ -39,3 +39,22 @@ def test_its_older_records_do_not_come_back_however_often_the_log_is_walked(
         again.close()
         if not keeps_manifest:
             (root / "skyrocket.manifest").unlink()
+
+
+def test_records_that_have_no_entries_when_their_queue_is_removed_get_none_in_its_files(stores: Stores) -> None:
+    """Of the transient pool, or with SYNC_FLUSH: dispatch meets them when the topic is gone, or made again."""
+    store = stores.open()
+    put(store, b"old")
+    store.dispatch()
+    for body in (b"late", b"later"):
+        put(store, body)
+    store.removal.remove_topic(TOPIC)
+    store.dispatch()
+    store.queues.write_out()
+    assert not (stores.root / "store" / "consumequeue" / TOPIC).exists()
+    newest = put(store, b"made again")
+    store.dispatch()
+    store.queues.write_out()
+    entries = (stores.root / "store" / "consumequeue" / TOPIC / "0" / f"{0:020d}").read_bytes()
+    assert ENTRY.unpack_from(entries)[0] == newest.physical_offset
+    assert not any(entries[ENTRY.size :])

@@ -38,6 +38,7 @@ _logger = logging.getLogger(__name__)
 _MOST_BYTES: Final = 1 << 20  # that wait for the turn's end; what came is stored when there are more
 _INNER: Final = b"INNER_"  # the beginning of names that are the broker's own
 _KEY_NAME: Final = b"UNIQ_KEY\1"
+_SEPARATOR: Final = 2  # the byte behind every property
 _Kept: TypeAlias = tuple[LaterAnswer, bytes]  # who waits for the answer to a batch, and its unique key: 4.9 has none
 
 _join = b"".join
@@ -70,6 +71,7 @@ class PlainBatches:
         self._batches: list[PlainBatch] = []  # of the same
         self._bytes = 0
         self._kept_of = -1  # the generation of the topic table for which they hold
+        self._removals = 0  # of queues, when the first of them came
 
     def keep(self, peer: Peer, request: ShapedSend) -> LaterAnswer | None:
         """Keep a batch that looks like one seen before; None when it needs a closer look."""
@@ -96,9 +98,10 @@ class PlainBatches:
         if not self._batches:
             answers.began = answers.began or perf_counter()
             self._plain.store()  # came before this one
+            self._removals = self._queues.removals
+        origin = _new_tuple(BatchOrigin, (known.sys_flag, int(request.born), origin_of(peer).born_host, 0))  # may raise
         later = LaterAnswer(request)
         self._kept.append((later, unique_key))
-        origin = _new_tuple(BatchOrigin, (known.sys_flag, int(request.born), origin_of(peer).born_host, 0))
         self._batches.append(_new_tuple(PlainBatch, (queue, batch, origin)))
         self._kept_of = known.generation
         self._bytes += len(data)
@@ -117,8 +120,11 @@ class PlainBatches:
         ):
             return None
         unique_key = find_property(text, b"UNIQ_KEY") or b""
-        if unique_key and shape.texts_left > 0:
-            value_at = text.rfind(_KEY_NAME + unique_key) + len(_KEY_NAME)
+        at = text.rfind(_KEY_NAME)
+        value_at = at + len(_KEY_NAME)
+        # Else the last one is empty, or the end of another name.
+        is_last = (at <= 0 or text[at - 1] == _SEPARATOR) and text.startswith(unique_key, value_at)
+        if unique_key and is_last and shape.texts_left > 0:
             known.text = shape.know_text(text, value_at, value_at + len(unique_key))
         return unique_key
 
@@ -131,7 +137,7 @@ class PlainBatches:
         batches, kept = self._batches, self._kept
         self._batches, self._kept, self._bytes = [], [], 0
         try:
-            if self._kept_of == self._topics.generation:
+            if self._kept_of == self._topics.generation and self._removals == self._queues.removals:
                 self._append(batches, kept)
             else:
                 for plain, one in zip(batches, kept, strict=True):
@@ -160,7 +166,7 @@ class PlainBatches:
                 answers.confirm_stored(stored, outcome.end_of(part), waits=answers.wait)
 
     def _append_again(self, plain: PlainBatch, kept: _Kept) -> None:
-        """A topic was changed or deleted in this very turn: the store finds the queue of a batch again."""
+        """A topic or queue was changed or deleted in this very turn: the store finds the queue of a batch again."""
         (queue, batch, origin), (later, unique_key), answers = plain, kept, self._answers
         if queue.topic not in self._topics.topics:  # a message would make its queue anew
             gone = TopicNotExist(f"topic[{queue.topic}] not exist, apply first please!{FAQ}")

@@ -145,6 +145,7 @@ class PlainSends:
         self._takers: list[LaterAnswer | LaterRun] = []  # of the answers, in the order of the rows
         self._postponed: dict[int, Postponed] = {}  # by number of the row: those that wait for their time
         self._rows_of = -1  # the generation of the topic table for which the rows hold
+        self._removals = 0  # of queues, when the first of them came
         self._max_body = -1  # what the store takes as a row in this turn
         self._waits = False  # whether answers of this turn wait until the messages are safe
 
@@ -175,6 +176,7 @@ class PlainSends:
         queue = self._queues.by_key.get(key)
         if queue is None or not queue.simple or len(properties) > MAX_PROPERTIES_BYTES:
             return None
+        born_host = origin_of(peer).born_host  # raises for a peer that was gone before it was accepted
         later = LaterAnswer(request)
         if postponed is not None:
             self._postponed[len(self._rows)] = postponed
@@ -188,7 +190,7 @@ class PlainSends:
                 known.flag,
                 known.sys_flag,
                 int(born),
-                origin_of(peer).born_host,
+                born_host,
                 0,
                 0,
                 None,
@@ -246,6 +248,7 @@ class PlainSends:
     def _begin(self) -> None:
         """The first of a turn."""
         self._max_body, self._waits = self._intake.max_plain_body, self._answers.wait
+        self._removals = self._queues.removals
         self._answers.began = self._answers.began or perf_counter()
 
     def _look_at_text(
@@ -349,7 +352,7 @@ class PlainSends:
                 self._answers.refuse(later, PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH)
             return
         try:
-            if self._rows_of == self._topics.generation:
+            if self._rows_of == self._topics.generation and self._removals == self._queues.removals:
                 self._append(rows, senders, postponed)
             else:
                 self._append_each(rows, senders, postponed)
@@ -390,7 +393,7 @@ class PlainSends:
             answers.refuse(later, result.status)
 
     def _append_each(self, rows: list[Row], senders: "Senders", postponed: dict[int, Postponed]) -> None:
-        """A topic was changed or deleted in this very turn: the store finds the queue of each message again."""
+        """A topic or queue was changed or deleted in this very turn: the store finds each message's queue again."""
         laters = senders.one_by_one()
         for number, (row, later, (_, unique_key)) in enumerate(zip(rows, laters, senders.requests, strict=True)):
             queue, body, properties, flag, sys_flag, born, born_host, *_ = row
