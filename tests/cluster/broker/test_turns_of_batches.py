@@ -1,5 +1,6 @@
 """Batches of one turn are stored and answered together, as if each had come alone and been looked at in full."""
 
+import logging
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -206,14 +207,16 @@ async def test_messages_for_a_queue_that_is_cleaned_away_in_their_turn_are_found
         assert queue.max_offset == queue.next_offset == 3 * (9 if kind == "batches" else 1)
 
 
-@pytest.mark.parametrize("kind", ["batches", "messages"])
+@pytest.mark.parametrize("kind", ["batches", "messages", "messages in a row"])
 async def test_one_whose_sender_was_gone_before_it_was_accepted_does_not_disturb_the_others_of_its_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
     """A connection that was reset has no address any more, but what it sent can still be read."""
     row = row_of_batches(3)
-    if kind == "messages":
+    times = 4 if kind == "messages in a row" else 1
+    if kind != "batches":
         row = [send(f"UNIQ_KEY\x01{number:032X}\2", short=True, queue_id=0) for number in range(3)]
+    if kind == "messages":
         row[0] = send(f"UNIQ_KEY\x01{0:032X}\2KEYS\1other\2", short=True, queue_id=0)  # not one of a run
     async with running_broker(tmp_path, store=SMALL, clock=FakeClock()) as given:
         await given.client.call(given.address, new_topic(TOPIC))
@@ -225,11 +228,12 @@ async def test_one_whose_sender_was_gone_before_it_was_accepted_does_not_disturb
             monkeypatch.setattr(server, "_peer_address", lambda _: Address("", 0))
             async with RawPeer.connected(address) as gone:
                 await gone.asks(encode(command_of(GetMaxOffset(topic=TOPIC, queue_id=0))))
-                gone.send(encode(row[0]))
-                one.send(encode(row[1]))
-                two.send(encode(row[2]))
-                codes = [(await peer.command(5.0)).code for peer in (gone, one, two)]
-        assert codes == [ResponseCode.SYSTEM_ERROR, 0, 0]
+                gone.send(encode(row[0]) * times)
+                one.send(encode(row[1]) * times)
+                two.send(encode(row[2]) * times)
+                codes = [[each.code for each in await peer.commands(times)] for peer in (gone, one, two)]
+        assert codes == [[ResponseCode.SYSTEM_ERROR] * times, [0] * times, [0] * times]
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_a_batch_whose_records_fit_into_no_file_is_refused_and_the_others_of_its_turn_are_not(
