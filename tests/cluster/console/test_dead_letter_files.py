@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import zlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pyarrow.parquet
@@ -124,3 +125,22 @@ async def test_a_body_that_cannot_be_unpacked_is_one_row_with_its_trouble_and_co
     assert table["body"].to_pylist() == [b"plain", b"all of it " * 100, None]
     assert table["trouble"].to_pylist()[:2] == [None, None]
     assert "is not a ZLIB stream" in table["trouble"].to_pylist()[2]
+
+
+async def test_an_export_that_breaks_off_has_no_end_and_is_one_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"some"
+        raise CallTimeout("broker-b", "it had no answer")
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await dead_letters.ExportAnswer(parts()).stream_response(send)
+    assert [message.get("more_body") for message in sent] == [None, True]
+    (record,) = caplog.records
+    assert "not whole: broker-b: it had no answer" in record.message
+    assert record.exc_info is None

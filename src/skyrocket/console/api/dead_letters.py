@@ -1,6 +1,7 @@
 """Dead letters: what groups have given up, why, and letting them have it again."""
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
@@ -9,6 +10,7 @@ from typing import Final, Literal, TypeVar
 
 import orjson
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from skyrocket.client.admin.dead_letters import DeadLetterFilter
 from skyrocket.client.admin.side_by_side import each
@@ -18,10 +20,12 @@ from skyrocket.console.api.dead_letter_files import CsvFile, ParquetFile
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.message_rows import FullMessage, full_of
-from skyrocket.errors import DataError
+from skyrocket.errors import DataError, SkyrocketError
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.model.words import said_of
 from skyrocket.schemas.catalog import Decoded
+
+_logger = logging.getLogger(__name__)
 
 family = Family("Dead letters")
 
@@ -278,7 +282,18 @@ async def export(call: Call, wanted: ExportWanted) -> Response:
         raise
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", call.path["group"])
     headers = {"Content-Disposition": f'attachment; filename="dead-letters-{name}.{wanted.format}"'}
-    return StreamingResponse(_from(first, parts), media_type=_MEDIA[wanted.format], headers=headers)
+    return ExportAnswer(_from(first, parts), media_type=_MEDIA[wanted.format], headers=headers)
+
+
+class ExportAnswer(StreamingResponse):
+    """A file that is sent as it is made. One that breaks off has no end, by which its reader knows it."""
+
+    async def stream_response(self, send: Send) -> None:
+        """Ends without its last part when a broker fails; that needs no stack trace."""
+        try:
+            await super().stream_response(send)
+        except SkyrocketError as error:
+            _logger.warning("an export of dead letters broke off, its file is not whole: %s", error)
 
 
 async def _from(first: bytes, parts: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
