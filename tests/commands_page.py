@@ -29,6 +29,7 @@ All of them are clients: they work with Skyrocket and with Apache RocketMQ 4.9 a
 - `--yes`: where something could be lost a question is asked on a terminal; without one `--yes` must be given.
 - **Exit code**: 0 done, 1 failed, 2 wrong usage, 3 some brokers did it and others failed (said on stderr), 4 what was
   named is not there. A broker that does not answer in time is waited for once in a command, and counts as failed.
+  130: ended by Ctrl-C, `msg copy` by SIGTERM too, which lets it keep its place.
 
 Updates change the fields that are named and nothing else, and show the difference first. Text of strangers (names,
 keys, bodies) is shown as text: nothing of it can command a terminal.

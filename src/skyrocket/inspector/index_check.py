@@ -110,7 +110,8 @@ class IndexCheck:
         self._tags_indexed = False
         self._missing_tags = _Missing()
         shapes = shapes_of(store.index_files, configured)
-        self._rebuilt = recovery.rebuilt_index_files({path: shape or configured for path, (shape, _) in shapes.items()})
+        usual = next((shape for shape, _ in shapes.values() if shape is not None), configured)
+        self._rebuilt = recovery.rebuilt_index_files({path: shape or usual for path, (shape, _) in shapes.items()})
         for path, (shape, inferred) in shapes.items():
             self._check_file(path, shape, inferred)
         self._files.sort(key=lambda file: file.path.name)

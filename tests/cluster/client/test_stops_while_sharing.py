@@ -11,6 +11,7 @@ from skyrocket.client.consumer.lite_pull_settings import LitePullSettings
 from skyrocket.client.consumer.push_consumer import PushConsumer
 from skyrocket.client.consumer.push_consumer_settings import PushConsumerSettings
 from skyrocket.client.consumer.remote_offsets import RemoteOffsets
+from skyrocket.client.core.settings import ClientSettings
 from skyrocket.client.producer.producer import Producer
 from skyrocket.model.message_queue import MessageQueue
 from skyrocket.protocol.requests.clients import HeartBeat
@@ -69,3 +70,28 @@ async def test_queues_that_are_given_away_are_saved_at_the_end(
             await asyncio.wait_for(is_giving.wait(), 30)
             await consumer.stop()
             assert committed(given) == COUNT
+
+
+async def test_queues_whose_giving_away_was_cut_short_are_not_set_back_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(self: RemoteOffsets, queues: Iterable[MessageQueue], *, confirmed: bool = False) -> None:
+        await asyncio.Event().wait()
+
+    async with cluster(tmp_path) as given, Producer("Shop", given.names) as producer:
+        await send(producer, COUNT)
+        consumer = await polled(given)
+        with monkeypatch.context() as patched:
+            patched.setattr(RemoteOffsets, "persist", never)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(consumer.unsubscribe(TOPIC), 0.2)
+        await send(producer, COUNT)
+        instance = ClientSettings(given.names, instance_name="another")
+        async with LitePullConsumer(GROUP, settings=LitePullSettings(consume_from=FIRST), client=instance) as another:
+            await another.assign(await another.message_queues(TOPIC))
+            got = 0
+            while got < 2 * COUNT:
+                got += len(await another.poll(1.0))
+        assert committed(given) == 2 * COUNT
+        await consumer.stop()
+        assert committed(given) == 2 * COUNT

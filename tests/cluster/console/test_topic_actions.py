@@ -104,13 +104,18 @@ async def test_topics_and_groups_are_created_where_one_chooses_and_later_elsewhe
         here = await visitor.post("/api/topics", {"name": "Orders", "broker": "broker-a"})
         await until(lambda: cluster.messages("Orders") == [])
         again = await visitor.post("/api/topics", {"name": "Orders", "broker": "broker-a"}, status=400)
+        address = cluster.broker_addresses["broker-a"]
+        by_address = await visitor.post("/api/topics", {"name": "Orders", "queues": 1, "broker": address}, status=400)
         rest = await visitor.post("/api/topics", {"name": "Orders", "cluster": "DefaultCluster"})
+        other = await visitor.post("/api/topics", {"name": "Others", "broker": address})
         await visitor.post("/api/groups", {"name": "billing", "broker": "broker-b"})
         groups = {place.broker_name: "billing" in table for place, table in (await admin.group_table()).items()}
         nowhere = await visitor.post("/api/groups", {"name": "mails", "broker": "broker-x"}, status=404)
     assert choices == [{"broker": name, "cluster": "DefaultCluster"} for name in ("broker-a", "broker-b")]
     assert here["done"] == "topic Orders was created on broker-a"
     assert "is there already" in again["error"]
+    assert "is there already" in by_address["error"], "it is not replaced by one with other queues"
+    assert other["done"] == f"topic Others was created on {address}"
     assert rest["done"] == "topic Orders was created on broker-b"
     assert groups == {"broker-a": False, "broker-b": True}
     assert "broker-x" in nowhere["error"]

@@ -9,6 +9,8 @@ import pytest
 from skyrocket.client import ClientError, Message, Producer
 from skyrocket.testing import LocalCluster
 from tests.cluster.command_line import Done, skyrocket, well
+from tests.integration.program import Program
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.rocketmq(brokers=2)
 MESSAGES = 12
@@ -106,7 +108,28 @@ def test_tags_and_the_limit_of_all_go_on_too(
     found = copies(rocketmq)  # of those of one millisecond nobody says which is the oldest
     assert len(found) == len(set(found)) == 5
     assert {int(body) % 2 for body in found} == {1}
-    assert "nothing is to be changed" in copy(rocketmq, *order).output
+    again = copy(rocketmq, *order)
+    assert "nothing is to be changed" in again.output
+    assert "--limit 5 leaves the newest ones out: give a higher one" in again.errors
+    rest = copy(rocketmq, *order[:-1], "6")
+    assert "1 message sent" in rest.output
+    assert "leaves the newest ones out" not in rest.errors
+
+
+def test_sigterm_ends_a_copy_as_ctrl_c_does_with_its_place_kept(
+    rocketmq: LocalCluster, orders: list[bytes], tmp_path: Path
+) -> None:
+    place = tmp_path / "place.json"
+    slow = ("msg", "copy", "Orders", "Copies", "--resume", str(place), "--since", "1h", "--rate", "10")
+    with Program(*slow, "--namesrv", rocketmq.name_server_address, home=tmp_path) as program:
+        wait_until(lambda: len(copies(rocketmq)) >= 4)
+        program.process.terminate()
+        assert program.process.wait(20) == 130, program.lines
+        assert any("has the place" in line for line in program.lines), program.lines
+    assert copy(rocketmq, "--resume", str(place)).code == 0
+    found = copies(rocketmq)
+    assert sorted(set(found), key=int) == orders
+    assert len(found) <= MESSAGES + 1, "the message that was on its way"
 
 
 def test_the_place_of_another_copy_is_not_taken_and_a_dry_run_keeps_none(
@@ -122,7 +145,11 @@ def test_the_place_of_another_copy_is_not_taken_and_a_dry_run_keeps_none(
     other = skyrocket(rocketmq, "msg", "copy", "Orders", "Others", "--resume", str(place))
     assert other.code == 2
     assert "is of a copy with another target: 'Copies', not 'Others'" in other.errors.replace("\n", " ")
-    for text in ("{", "[]", json.dumps({"order": {"source": "Orders"}, "queues": [], "copied": 0})):
+    kept = json.loads(place.read_text())
+    numbers = [{**kept, "copied": -7}, {**kept, "queues": [{**kept["queues"][0], "next": float("inf")}]}]
+    numbers += [{**kept, "queues": [{**kept["queues"][0], "end": end}]} for end in (-1, 10**30, "5")]
+    others = [{"order": {"source": "Orders"}, "queues": [], "copied": 0}, *numbers]
+    for text in ("{", "[]", "[" * 100_000, *map(json.dumps, others)):
         place.write_text(text)
         garbage = copy(rocketmq, "--resume", str(place))
         assert garbage.code == 2

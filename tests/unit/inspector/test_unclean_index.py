@@ -7,7 +7,7 @@ import pytest
 
 from skyrocket.format.index_layout import HEADER_SIZE, entry_position, slot_position
 from skyrocket.inspector.findings import Finding, FindingKind, Severity
-from skyrocket.inspector.settings import inspection_settings
+from skyrocket.inspector.settings import InspectionSettings, inspection_settings
 from skyrocket.inspector.verify import verify
 from skyrocket.offline.store_files import find_store_files
 from skyrocket.testing.clock import FakeClock
@@ -17,8 +17,8 @@ SLOTS, ENTRIES, RECORDS = 50, 30, 40  # one full file and the beginning of anoth
 SETTINGS = inspection_settings(None, [f"maxHashSlotNum={SLOTS}", f"maxIndexNum={ENTRIES}"])
 
 
-def findings(root: Path, severity: Severity) -> list[Finding]:
-    return [each for each in verify(find_store_files(root), SETTINGS).findings if each.severity is severity]
+def findings(root: Path, severity: Severity, settings: InspectionSettings = SETTINGS) -> list[Finding]:
+    return [each for each in verify(find_store_files(root), settings).findings if each.severity is severity]
 
 
 @pytest.fixture
@@ -76,6 +76,14 @@ def test_a_whole_file_that_the_start_keeps_is_damaged_all_the_same(root: Path) -
     (root / "abort").touch()
     overwrite(min((root / "index").iterdir()), slot_position(0), bytes(SLOTS * 4))
     assert FindingKind.INDEX_CHAIN in {each.kind for each in findings(root, Severity.ERROR)}
+
+
+def test_a_full_file_that_was_cut_short_is_not_called_rebuilt_where_nobody_said_how_large_files_are(root: Path) -> None:
+    (root / "abort").touch()
+    oldest = min((root / "index").iterdir())
+    oldest.write_bytes(oldest.read_bytes()[:100])
+    errors = findings(root, Severity.ERROR, inspection_settings(None, []))
+    assert (FindingKind.INDEX_SHAPE, f"index/{oldest.name}") in {(each.kind, each.file) for each in errors}
 
 
 def test_what_a_running_process_has_is_not_called_rebuilt(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

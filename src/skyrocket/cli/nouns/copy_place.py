@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from skyrocket.client import CopyProgress
 
 _SECONDS: Final = 1.0
+_MOST: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,16 @@ class CopyPlace:
             content = json.loads(self.path.read_text(encoding="utf-8"))
             order = CopyOrder(**content["order"])
             left = {
-                MessageQueue(order.source, str(each["broker"]), int(each["queueId"])): (
-                    int(each["next"]),
-                    int(each["end"]),
+                MessageQueue(order.source, str(each["broker"]), _number(each["queueId"])): (
+                    _number(each["next"]),
+                    _number(each["end"]),
                 )
                 for each in content["queues"]
             }
-            return order, CopyProgress(left, int(content["copied"]))
+            return order, CopyProgress(left, _number(content["copied"]))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{self.path} cannot be read: {error}") from None
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ConfigError(f"{self.path} is not the place of a copy ({error!r}): give another --resume") from None
 
     def keep(self, order: CopyOrder, progress: "CopyProgress", *, now: bool = False) -> None:
@@ -83,3 +84,9 @@ class CopyPlace:
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be written: {error}") from None
         self._written_at = time.monotonic()
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value <= _MOST:
+        raise ValueError(f"{value!r:.40} is no offset and no count")
+    return value

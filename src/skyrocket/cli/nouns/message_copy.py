@@ -10,6 +10,7 @@ from skyrocket.cli.nouns.moments import moment
 from skyrocket.cli.nouns.operator import Operator, sent_counted
 from skyrocket.cli.output.changes import Change
 from skyrocket.cli.output.text import visible_lines
+from skyrocket.cli.program.lifetime import ended_by_sigterm
 from skyrocket.cli.program.moments import ago_or_at
 from skyrocket.clock import SystemClock
 from skyrocket.errors import ConfigError
@@ -60,23 +61,25 @@ def copy_messages(
         order = kept[0]
         _check_same(resume, order, source, target, tags, key)
 
-    async def look(admin: "Admin") -> "tuple[CopyProgress, int]":
+    async def look(admin: "Admin") -> "tuple[CopyProgress, int, bool]":
         from skyrocket.client import CopyProgress
 
         if kept is None:
             progress = CopyProgress(await admin.spans_between(source, order.since_ms / 1000, order.until_ms / 1000))
         else:
             progress = kept[1]
-        return progress, await _count(admin, progress, order, max(limit - progress.copied, 0))
+        return progress, *await _count(admin, progress, order, max(limit - progress.copied, 0))
 
-    progress, found = operator.ask(look)
+    progress, found, is_limited = operator.ask(look)
     if kept is not None:
         operator.say(f"{counted(progress.copied, 'message was', 'messages were')} copied before, as {resume} says")
+    if is_limited:
+        typer.echo(f"skyrocket msg copy: --limit {limit:,} leaves the newest ones out: give a higher one", err=True)
 
     async def do(admin: "Admin") -> None:
         before = progress.copied
         place.keep(order, progress, now=True)
-        with sent_counted(operator, "msg copy", f"sent to {target}") as told:
+        with ended_by_sigterm(), sent_counted(operator, "msg copy", f"sent to {target}") as told:
 
             def passed() -> None:
                 told(progress.copied - before)
@@ -116,15 +119,17 @@ def _check_same(path: Path | None, order: CopyOrder, source: str, target: str, t
             )
 
 
-async def _count(admin: "Admin", progress: "CopyProgress", order: CopyOrder, most: int) -> int:
+async def _count(admin: "Admin", progress: "CopyProgress", order: CopyOrder, most: int) -> tuple[int, bool]:
+    """How many are copied, and whether there are more."""
     if order.tags == "*" and order.key is None:
-        return min(sum(max(end - begin, 0) for begin, end in progress.left.values()), most)
+        there = sum(max(end - begin, 0) for begin, end in progress.left.values())
+        return min(there, most), there > most
     found = 0
     async for _ in admin.messages_of(progress.left, tags=order.tags, key=order.key):
         if found == most:
-            break
+            return found, True
         found += 1
-    return found
+    return found, False
 
 
 def _say_where(progress: "CopyProgress", path: Path | None) -> None:

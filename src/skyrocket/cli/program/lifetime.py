@@ -66,6 +66,17 @@ def _stop_or_leave(stopping: asyncio.Event) -> None:
     stopping.set()
 
 
+@contextlib.contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """Within it SIGTERM ends a command as Ctrl-C does, which lets it keep and say how far it is."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
 def stop_with_parent() -> None:
     """Stop as after SIGTERM when standard input ends: its other end dies with the parent, however that died.
 

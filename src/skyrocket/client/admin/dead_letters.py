@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Final
 
 from skyrocket.client.admin.group_admin import GroupAdmin
-from skyrocket.client.admin.oldest_first import Reader, begun, oldest_first
+from skyrocket.client.admin.oldest_first import begun_together, oldest_first
 from skyrocket.client.admin.places import BrokerPlace
 from skyrocket.client.consumer.dead_letter_cause import CAUSE_PROPERTIES, cause_of
 from skyrocket.client.consumer.puller import PULL_CODES, reading
@@ -115,20 +115,17 @@ class DeadLetterAdmin(GroupAdmin):
     async def each_dead_letter(
         self, group: str, wanted: DeadLetterFilter = ALL_DEAD_LETTERS
     ) -> AsyncGenerator[ReceivedMessage, None]:
-        """All of them, oldest first, one by one: a batch of each queue is held, however many there are."""
+        """All of them, oldest first, one by one: a batch of each queue is held, however many there are.
+
+        Raises what the first broker that fails does, for a tolerant admin as well.
+        """
         full = self._full(group)
-        queues = await self._dead_letter_queues(full)
-        readers = {queue: self._chosen_of(full, queue, wanted) for queue in queues}
-
-        async def begin(place: BrokerPlace) -> list[tuple[ReceivedMessage, Reader]]:
-            return await begun(reader for queue, reader in readers.items() if queue.broker_name == place.broker_name)
-
+        readers = [self._chosen_of(full, queue, wanted) for queue in await self._dead_letter_queues(full)]
         try:
-            answers = await self._each(await self._places_of(DLQ_PREFIX + full), begin) if queues else {}
-            async for message in oldest_first(chain.from_iterable(answers.values())):
+            async for message in oldest_first(await begun_together(readers)):
                 yield message
         finally:
-            for reader in readers.values():
+            for reader in readers:
                 await reader.aclose()
 
     async def _chosen_of(

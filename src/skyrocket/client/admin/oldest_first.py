@@ -1,6 +1,7 @@
 """Messages of several queues in one line, by the time at which they were stored."""
 
-from collections.abc import AsyncGenerator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from heapq import heapify, heappop, heapreplace
 
 from skyrocket.client.core.message import ReceivedMessage
@@ -11,6 +12,17 @@ Reader = AsyncGenerator[ReceivedMessage, None]
 async def begun(readers: Iterable[Reader]) -> list[tuple[ReceivedMessage, Reader]]:
     """The first message of each that has one."""
     return [(first, reader) for reader in readers if (first := await anext(reader, None)) is not None]
+
+
+async def begun_together(readers: Sequence[Reader]) -> list[tuple[ReceivedMessage, Reader]]:
+    """The same, side by side; raises what the first of them does that fails."""
+    firsts = await asyncio.gather(*(begun([reader]) for reader in readers), return_exceptions=True)
+    found: list[tuple[ReceivedMessage, Reader]] = []
+    for first in firsts:
+        if isinstance(first, BaseException):
+            raise first
+        found += first
+    return found
 
 
 async def oldest_first(readers: Iterable[tuple[ReceivedMessage, Reader]]) -> Reader:

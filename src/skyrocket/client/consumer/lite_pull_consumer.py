@@ -32,6 +32,7 @@ from skyrocket.client.consumer.start_position import (
 from skyrocket.client.consumer.subscription import Filter, subscription_of
 from skyrocket.client.consumer.subscription_check import check_filters
 from skyrocket.client.core.errors import ClientError, IllegalSubscription, NoRoute, WrongUse
+from skyrocket.client.core.lifecycle import State
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.client.core.names import check_topic, unwrap, wrap
 from skyrocket.client.core.settings import Acl, ClientSettings, of_kind, settings_of
@@ -221,10 +222,13 @@ class LitePullConsumer(Polling):
         for queue in queues:
             self._drop(self._held.pop(queue))
         self._leaving.update(queues)
-        await self._offsets.persist(queues)
-        self._leaving.difference_update(queues)
-        for queue in queues:
-            self._offsets.forget(queue)
+        try:
+            await self._offsets.persist(queues)
+        finally:
+            if self._state is State.RUNNING:  # else whoever stops has cut this off, and `_finish` saves them
+                self._leaving.difference_update(queues)
+                for queue in queues:
+                    self._offsets.forget(queue)
 
     def _drop(self, held: Held) -> None:
         held.task.cancel()

@@ -52,7 +52,7 @@ def property_tail(message: Message, extra: Mapping[str, str] | None = None) -> b
     """The properties of a message behind the value of its key; raises MessageRefused."""
     if not (message.tags or message.keys or message.properties or message.sharding_key is not None or extra):
         return _BARE_TAILS[1 if message.wait_store_ok else 0]  # what is delayed or has a priority is in no batch
-    return property_text(message, _ANY_KEY, extra).encode()[_KEY_BYTES:]
+    return property_text(message, _ANY_KEY, extra).encode("utf-8", "replace")[_KEY_BYTES:]
 
 
 def properties_of(unique_key: str, tail: bytes) -> str:

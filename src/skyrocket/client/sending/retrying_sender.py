@@ -5,6 +5,7 @@ as long as attempts and time are left. The unique key stays the same, so receive
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -231,7 +232,7 @@ class RetryingSender:
             if queue is not None:
                 if out.is_numbered and attempts and info.index_of(queue) is None:
                     break  # its broker has left: what the attempts met tells whether it may have the message
-                index = self._index_of(info, queue)
+                info, index = await self._place_of(info, queue, max(deadline - now, 0.01))
             else:
                 index = self._choose(info, now, failed_broker)
             chosen = info.queues[index]
@@ -355,7 +356,10 @@ class RetryingSender:
         """Hand it to the connection; nobody says whether it arrived. Raises SendFailed when it could not leave."""
         began = self._clock.monotonic()
         info = self.topics.get(out.topic) or await self.publish_info(out.topic)
-        index = info.next() if queue is None else self._index_of(info, queue)
+        if queue is None:
+            index = info.next()
+        else:
+            info, index = await self._place_of(info, queue, timeout)
         chosen = info.queues[index]
         address = self._master(chosen.broker_name) or await self._instance.master_of(chosen)
         command = info.command(index, out, self._clock.now_ms(), ONEWAY_FLAG)
@@ -367,15 +371,26 @@ class RetryingSender:
 
     # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _index_of(self, info: TopicPublishInfo, queue: MessageQueue) -> int:
+    async def _place_of(
+        self, info: TopicPublishInfo, queue: MessageQueue, seconds: float
+    ) -> tuple[TopicPublishInfo, int]:
+        """Where it is among the topic's queues: of a new route when it is none of them, for its broker may be back.
+
+        Raises NoRoute, never at once: who tries again and again would leave his event loop no turn to learn of it.
+        """
         index = info.index_of(queue)
+        if index is None:
+            with contextlib.suppress(NoRoute, TimeoutError):
+                await asyncio.wait_for(self._instance.route(info.topic, fresh=True), seconds)
+                info = await self.publish_info(info.topic)
+            index = info.index_of(queue)
         if index is None:
             raise NoRoute(
                 info.topic,
                 str(self._instance.names),
                 f"queue {queue.queue_id} of broker {queue.broker_name} is none of its {len(info.queues)}",
             )
-        return index
+        return info, index
 
     def _choose(self, info: TopicPublishInfo, now: float, failed_broker: str | None) -> int:
         if self._chooses_plainly:

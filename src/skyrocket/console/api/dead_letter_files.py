@@ -8,6 +8,7 @@ from typing import Any
 from skyrocket.client.consumer.dead_letter_cause import cause_of
 from skyrocket.client.core.message import ReceivedMessage
 from skyrocket.console.api.values import BadInput
+from skyrocket.errors import DataError
 
 
 class CsvFile:
@@ -91,6 +92,7 @@ class ParquetFile:
                 "host": text,
                 "properties": pa.map_(text, text),
                 "body": pa.binary(),
+                "trouble": text,
             }
         )
         self._table_of = pa.Table.from_pylist
@@ -111,6 +113,11 @@ class ParquetFile:
 
 def _record(message: ReceivedMessage) -> dict[str, Any]:
     cause = cause_of(message)
+    body, trouble = None, None
+    try:
+        body = message.body
+    except DataError as error:  # it cannot be unpacked: all others are wanted nevertheless
+        trouble = str(error)
     return {
         "message_id": message.message_id,
         "topic": message.topic,
@@ -122,5 +129,6 @@ def _record(message: ReceivedMessage) -> dict[str, Any]:
         "error_message": None if cause is None else cause.error_message,
         "host": None if cause is None else cause.host,
         "properties": list(message.properties.items()),
-        "body": message.body,
+        "body": body,
+        "trouble": trouble,
     }

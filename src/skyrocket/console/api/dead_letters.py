@@ -1,14 +1,16 @@
 """Dead letters: what groups have given up, why, and letting them have it again."""
 
 import asyncio
+import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import orjson
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from skyrocket.client.admin.dead_letters import DeadLetterFilter
 from skyrocket.client.admin.side_by_side import each
@@ -18,12 +20,17 @@ from skyrocket.console.api.dead_letter_files import CsvFile, ParquetFile
 from skyrocket.console.api.endpoint import Call, Done, Family
 from skyrocket.console.api.values import BadInput
 from skyrocket.console.cluster.message_rows import FullMessage, full_of
-from skyrocket.errors import DataError
+from skyrocket.errors import DataError, SkyrocketError
 from skyrocket.model.topic import DLQ_PREFIX
 from skyrocket.model.words import said_of
 from skyrocket.schemas.catalog import Decoded
 
+_logger = logging.getLogger(__name__)
+
 family = Family("Dead letters")
+
+Letters = AsyncGenerator[ReceivedMessage, None]
+T = TypeVar("T")
 
 _MOST: Final = 500
 _MOST_HELD: Final = 500  # of an export that may have millions
@@ -267,7 +274,7 @@ async def export(call: Call, wanted: ExportWanted) -> Response:
     """All of these dead letters as a file, oldest first: a CSV table, or JSON lines or Parquet with bodies."""
     letters = call.admin.each_dead_letter(call.path["group"], _choice(wanted))
     write = {"csv": _csv, "json": _json_lines, "parquet": _parquet}[wanted.format]
-    parts = write(call, _batches(letters))
+    parts = write(call, letters)
     try:
         first = await anext(parts)  # what refuses it does so before the file begins
     except BaseException:
@@ -275,7 +282,18 @@ async def export(call: Call, wanted: ExportWanted) -> Response:
         raise
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", call.path["group"])
     headers = {"Content-Disposition": f'attachment; filename="dead-letters-{name}.{wanted.format}"'}
-    return StreamingResponse(_from(first, parts), media_type=_MEDIA[wanted.format], headers=headers)
+    return ExportAnswer(_from(first, parts), media_type=_MEDIA[wanted.format], headers=headers)
+
+
+class ExportAnswer(StreamingResponse):
+    """A file that is sent as it is made. One that breaks off has no end, by which its reader knows it."""
+
+    async def stream_response(self, send: Send) -> None:
+        """Ends without its last part when a broker fails; that needs no stack trace."""
+        try:
+            await super().stream_response(send)
+        except SkyrocketError as error:
+            _logger.warning("an export of dead letters broke off, its file is not whole: %s", error)
 
 
 async def _from(first: bytes, parts: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
@@ -285,16 +303,14 @@ async def _from(first: bytes, parts: AsyncGenerator[bytes, None]) -> AsyncIterat
             yield part
 
 
-async def _batches(
-    letters: AsyncGenerator[ReceivedMessage, None],
-) -> AsyncGenerator[list[ReceivedMessage], None]:
+async def _batches(found: AsyncGenerator[T, None], size: Callable[[T], int]) -> AsyncGenerator[list[T], None]:
     """As many as are held at once; at least one, if it is empty."""
-    batch: list[ReceivedMessage] = []
+    batch: list[T] = []
     held = 0
-    async with aclosing(letters):
-        async for message in letters:
-            batch.append(message)
-            held += _size(message)
+    async with aclosing(found):
+        async for each_one in found:
+            batch.append(each_one)
+            held += size(each_one)
             if len(batch) >= _MOST_HELD or held >= _MOST_HELD_BYTES:
                 yield batch
                 batch, held = [], 0
@@ -308,21 +324,27 @@ def _size(message: ReceivedMessage) -> int:
         return message.stored_body_size
 
 
-async def _csv(call: Call, batches: AsyncGenerator[list[ReceivedMessage], None]) -> AsyncGenerator[bytes, None]:
+async def _csv(call: Call, letters: Letters) -> AsyncGenerator[bytes, None]:
     file = CsvFile(DeadRow.__slots__)
-    async with aclosing(batches):
+    async with aclosing(_batches(letters, _size)) as batches:
         async for batch in batches:
             yield file.take(await _rows(call, batch))
 
 
-async def _json_lines(_: Call, batches: AsyncGenerator[list[ReceivedMessage], None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(batches):
+async def _json_lines(_: Call, letters: Letters) -> AsyncGenerator[bytes, None]:
+    async with aclosing(_batches(_lines(letters), len)) as batches:
         async for batch in batches:
-            yield b"".join(orjson.dumps(full_of(message)) + b"\n" for message in batch)
+            yield b"".join(batch)
 
 
-async def _parquet(_: Call, batches: AsyncGenerator[list[ReceivedMessage], None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(batches):
+async def _lines(letters: Letters) -> AsyncGenerator[bytes, None]:
+    async with aclosing(letters):
+        async for message in letters:
+            yield orjson.dumps(full_of(message)) + b"\n"  # before its body is unpacked: it says how it is stored
+
+
+async def _parquet(_: Call, letters: Letters) -> AsyncGenerator[bytes, None]:
+    async with aclosing(_batches(letters, _size)) as batches:
         file = ParquetFile()
         async for batch in batches:
             yield await asyncio.to_thread(file.take, batch)

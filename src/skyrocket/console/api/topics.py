@@ -283,6 +283,7 @@ async def create_topic(call: Call, wanted: NewTopic) -> Done:
     chosen = await call.admin.brokers(cluster=wanted.cluster, broker=wanted.broker, with_slaves=False)
     if wanted.name in await call.admin.topics():
         there = {place.broker_name for place in await call.admin.topic_configs(wanted.name)}
+        there.add("")  # of a broker that is named by an address nobody says whether it is one of them
         chosen = [place for place in chosen if place.broker_name not in there]
     if not chosen:
         raise BadInput("topic {name} is there already: change it on its own page", name=wanted.name)
@@ -302,7 +303,7 @@ async def create_topic(call: Call, wanted: NewTopic) -> Done:
         said(
             "topic {name} was created on {names}",
             name=wanted.name,
-            names=", ".join(place.broker_name for place in places),
+            names=", ".join(place.broker_name or place.address for place in places),
         )
     )
 

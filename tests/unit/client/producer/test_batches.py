@@ -47,3 +47,10 @@ def test_a_flag_that_no_batch_has_room_for_is_refused_before_others_wait_with_it
     with pytest.raises(MessageRefused, match="flag="):
         element_of(Message("Orders", b"x", flag=flag), EncodingRules())
     assert element_of(Message("Orders", b"x", flag=(1 << 31) - 1), EncodingRules())[2] == (1 << 31) - 1
+
+
+def test_half_a_surrogate_pair_is_replaced_as_in_messages_that_travel_alone() -> None:
+    message = Message("Orders", b"x", properties={"note": "half \ud83d"})
+    keys = KeySeries("7F000001" + "0" * 20, 0, 1)
+    (found,) = decode_batch(joined([element_of(message, EncodingRules())], keys))
+    assert found.properties == property_text(message, keys[0]).encode("utf-8", "replace")
