@@ -61,7 +61,7 @@ class Avro:
             found = self._library.schemaless_reader(source, self._schema, None)
         except BodyUnreadable as error:
             raise NotReadable(str(error)) from error
-        except (EOFError, IndexError, KeyError, StopIteration) as error:
+        except (ArithmeticError, EOFError, LookupError, StopIteration, ValueError) as error:
             raise NotReadable(f"the body is no datum of the Avro schema: {error!r}") from error
         if source.read(1):
             raise NotReadable("bytes are left behind the datum: the body has another Avro schema")

@@ -130,6 +130,21 @@ def test_avro_takes_its_schema_and_gives_the_type_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ({"type": "int", "logicalType": "date"}, b"\xfe\xff\xff\xff\x0f"),
+        ({"type": "long", "logicalType": "timestamp-micros"}, b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"),
+        ({"type": "int", "logicalType": "time-millis"}, b"\xfe\xff\xff\xff\x0f"),
+        ("string", b"\x02\xff"),
+    ],
+)
+def test_avro_values_that_python_cannot_hold_are_not_readable(kind: Any, body: bytes) -> None:
+    codec = Avro({"type": "record", "name": "R", "fields": [{"name": "value", "type": kind}]})
+    with pytest.raises(NotReadable, match="no datum of the Avro schema"):
+        codec.decode(body)
+
+
+@pytest.mark.parametrize(
     ("kind", "body", "reason"),
     [
         ({"type": "array", "items": "null"}, b"\x80\x80\x80\x80\x80\x80\x80\x80\x20\x00", "more than .* values"),
