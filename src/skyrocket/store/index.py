@@ -89,7 +89,7 @@ class Index:
         for name in self.names:
             file = self._open(name)
             if not file.sane:
-                log.warning("index header damaged, rebuilding the index from the log path=%s", file.path)
+                log.warning("index file damaged or cut short, rebuilding the index from the log path=%s", file.path)
                 return False
             if not clean and not (file.full and file.header.end_timestamp <= checkpoint_timestamp):
                 self._remove(name)

@@ -27,7 +27,8 @@ class IndexFile:
         self.capacity = entries
         self._disk = disk
         size = layout.file_size(slots, entries)
-        self._fd = disk.create(path, size) if seed is not None or disk.size(path) < size else disk.open(path)
+        found = size if seed is not None else disk.size(path)
+        self._fd = disk.create(path, size) if seed is not None or found < size else disk.open(path)
         self._map: mmap.mmap = disk.map(self._fd, size)
         self._slot_view = np.frombuffer(self._map, dtype=SLOT_DTYPE, count=slots, offset=layout.HEADER_SIZE)
         self._allocated = 0  # entries that have disk blocks
@@ -35,6 +36,7 @@ class IndexFile:
             disk.allocate(self._fd, 0, layout.entry_position(slots, 0))
             self._map[: layout.HEADER_SIZE] = HEADER.pack(*seed)
         self.header = layout.decode_header(memoryview(self._map))
+        self._lost_entries = found < layout.entry_position(slots, self.header.next_number)
 
     def __del__(self) -> None:
         if hasattr(self, "_fd"):
@@ -51,8 +53,8 @@ class IndexFile:
 
     @property
     def sane(self) -> bool:
-        """Whether the header can be true; a file whose header cannot is rebuilt from the log."""
-        return layout.can_be_true(self.header, self.capacity)
+        """Whether the header can be true, and the file had room for what it counts; others are rebuilt from the log."""
+        return layout.can_be_true(self.header, self.capacity) and not self._lost_entries
 
     # -- building --------------------------------------------------------------------------------------
 

@@ -404,6 +404,21 @@ def test_names_that_are_no_time_are_left_alone(stores: Stores) -> None:
     assert (Path(store.paths.index) / "readme.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize("left", [0, 100, 40 + 50 * 4 + 5 * 20])
+@pytest.mark.parametrize("which", [0, -1])
+def test_an_index_file_that_was_cut_short_is_built_anew(stores: Stores, left: int, which: int) -> None:
+    store = stores.open(index_slots=50, index_entries=30, index_tags=False)
+    places = [put(store, properties={"KEYS": f"k{number}"}).physical_offset for number in range(50)]
+    store.close()
+    assert store.index is not None
+    files = sorted(Path(store.index.directory).iterdir())
+    assert len(files) == 2
+    files[which].write_bytes(files[which].read_bytes()[:left])
+    again = stores.open(index_slots=50, index_entries=30, index_tags=False)
+    assert again.index is not None
+    assert [again.index.query(f"{TOPIC}#k{number}", 9, 0, 2**62) for number in range(50)] == [[at] for at in places]
+
+
 @pytest.mark.requirement("A003")
 def test_an_index_of_its_own_needs_only_what_dispatch_tells(tmp_path: Path, clock: FakeClock) -> None:
     index = Index(UnforcedDisk(), str(tmp_path / "index"), small_config(), clock)
