@@ -4,25 +4,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from struct import Struct
 from struct import error as struct_error
-from typing import Final, NamedTuple, TypeAlias
-
-import numpy as np
+from typing import NamedTuple, TypeAlias
 
 from skyrocket.errors import DataError, MessageRefused
-from skyrocket.format.dtypes import gathered
 from skyrocket.format.properties import MAX_BYTES
 
 _HEAD = Struct(">i8xii")  # size, magic and CRC (both 0), flag, body length
 _PROPERTIES_LENGTH = Struct(">h")
-_SIZE = Struct(">i")
-_LENGTH_DTYPE: Final = np.dtype(">u2")  # RocketMQ reads a signed short: the highest bit never fits
 _HEAD_SIZE = _HEAD.size
 ELEMENT_FRAME_SIZE = _SMALLEST = _HEAD_SIZE + _PROPERTIES_LENGTH.size  # of an element without body and properties
 FLAG_AT, BODY_AT = 12, _HEAD_SIZE  # of an element
-_HEAD_DTYPE: Final = np.dtype(
-    {"names": ["flag", "body_length"], "formats": [">i4", ">i4"], "offsets": [FLAG_AT, 16], "itemsize": _HEAD_SIZE}
-)
-LARGE_FROM: Final = 64 << 10  # batches of so many bytes may have thousands of elements
 _new_tuple = tuple.__new__  # builds a NamedTuple without its Python-level __new__
 
 
@@ -192,52 +183,9 @@ def even_batch(data: bytes) -> EvenBatch | None:
     return EvenBatch(data, count, size, body_length)
 
 
-def batch_of(data: bytes) -> Batch:
-    """The batch that takes the least time to cut: uneven ones are cut. Raises DataError where it is broken."""
-    return even_batch(data) or cut_batch(data)
-
-
 def cut_batch(data: bytes) -> BatchColumns:
     """The parts of a batch body; raises DataError where it is broken. Half the cost of elements and their parts."""
-    columns = _cut_large(data) if len(data) >= LARGE_FROM else _cut_even(data)
-    return columns or _cut_uneven(data)
-
-
-def _cut_large(data: bytes) -> BatchColumns | None:
-    """The same for many elements; None where the batch is broken."""
-    starts: list[int] = []
-    append, unpack_size = starts.append, _SIZE.unpack_from
-    end, position = len(data), 0
-    while position <= end - _SMALLEST:
-        append(position)
-        (size,) = unpack_size(data, position)
-        if size < _SMALLEST:
-            return None
-        position += size
-    if position != end:
-        return None
-    at = np.array(starts)
-    sizes = np.diff(at, append=end)
-    heads = gathered(data, _HEAD_DTYPE, at)
-    lengths = heads["body_length"].astype(np.int64)
-    if (lengths < 0).any() or (lengths > sizes - _SMALLEST).any():
-        return None
-    bodies_at = at + _HEAD_SIZE
-    behind = bodies_at + lengths
-    text_lengths = gathered(data, _LENGTH_DTYPE, behind)
-    if (text_lengths != sizes - _SMALLEST - lengths).any() or (text_lengths > MAX_BYTES).any():
-        return None
-    edges = behind.tolist()
-    followings = [*starts[1:], end]
-    return BatchColumns(
-        sizes.tolist(),
-        heads["flag"].tolist(),
-        lengths.tolist(),
-        [data[a:b] for a, b in zip(bodies_at.tolist(), edges, strict=True)],
-        [data[a + 2 : b] for a, b in zip(edges, followings, strict=True)],
-        None,
-        [data[a:b] for a, b in zip(edges, followings, strict=True)],
-    )
+    return _cut_even(data) or _cut_uneven(data)
 
 
 def _cut_even(data: bytes) -> BatchColumns | None:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skyrocket.errors import DataError, MessageRefused
-from skyrocket.format import batch
-from skyrocket.format.batch import BatchElement, batch_of, cut_batch, decode_batch, encode_batch, even_batch
+from skyrocket.format import large_batch
+from skyrocket.format.batch import BatchElement, cut_batch, decode_batch, encode_batch, even_batch
+from skyrocket.format.large_batch import batch_of, columns_of
 from skyrocket.format.properties import decode_properties
 from skyrocket.format.record import decode_record
 from tests.golden_store import GoldenStore, Line
@@ -130,9 +131,9 @@ def test_large_batches_are_cut_as_small_ones_are(
     found: list[list[object]] = []
     for large_from in (1 << 30, 1):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(batch, "LARGE_FROM", large_from)
+            patch.setattr(large_batch, "LARGE_FROM", large_from)
             try:
-                columns = cut_batch(body)
+                columns = columns_of(body)
             except DataError as error:
                 found.append([str(error)])
             else:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skyrocket.format.batch import BatchElement, batch_of, cut_batch, encode_batch, even_batch
+from skyrocket.format.batch import BatchElement, cut_batch, encode_batch, even_batch
+from skyrocket.format.large_batch import batch_of
 from skyrocket.format.record import pack_host
 from skyrocket.model.message import Host
 from skyrocket.store import column_records

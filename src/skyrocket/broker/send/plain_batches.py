@@ -19,7 +19,8 @@ from skyrocket.broker.send.plain_send import PlainSends, origin_of
 from skyrocket.broker.send.send_answers import SendAnswers, Stored
 from skyrocket.broker.state.topics import TopicTable
 from skyrocket.errors import DataError
-from skyrocket.format.batch import BatchColumns, EvenBatch, cut_batch, even_batch
+from skyrocket.format.batch import BatchColumns, EvenBatch, even_batch
+from skyrocket.format.large_batch import columns_of
 from skyrocket.format.properties import find_property
 from skyrocket.model.topic import MAX_TOPIC_BYTES
 from skyrocket.protocol.command import RemotingCommand
@@ -199,7 +200,7 @@ class PlainBatches:
 def _cut(data: bytes) -> BatchColumns | None:
     """The parts of a batch; None when it is broken, or when some of its properties must be looked at."""
     try:
-        batch = cut_batch(data)
+        batch = columns_of(data)
     except DataError:
         return None
     # One look at all of them, instead of one each.

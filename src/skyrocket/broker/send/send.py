@@ -27,7 +27,8 @@ from skyrocket.broker.state.tables import Tables
 from skyrocket.clock import Clock
 from skyrocket.errors import DataError
 from skyrocket.format import sys_flag as flags
-from skyrocket.format.batch import LARGE_FROM, Batch, BatchColumns, BatchElement, EvenBatch, batch_of, decode_batch
+from skyrocket.format.batch import Batch, BatchColumns, BatchElement, EvenBatch, decode_batch
+from skyrocket.format.large_batch import LARGE_FROM, batch_of
 from skyrocket.format.message_id import UniqueKeyGenerator
 from skyrocket.format.properties import find_property, with_property, without_property
 from skyrocket.format.property_bytes import SEND_SEQUENCE
