@@ -85,7 +85,7 @@ SUITES = (
     ),
     Suite(
         "faults-attacks",
-        "what a broker must survive, with an honest client beside it that is served within 200 ms",
+        "what a broker must survive, with an honest client beside it that is served within 200 ms (huge batches: 800)",
         ("tests/attack",),
         (),  # one after the other: a neighbour would be measured too
     ),

@@ -2,7 +2,8 @@
 
 import json
 import platform
-from collections.abc import Iterable, Mapping
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -63,6 +64,11 @@ def compare(recorded: Mapping[str, float], measured: Mapping[str, float], famili
 def best_of(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
     """The smaller cost of each row: what disturbed one run made it dearer, not cheaper."""
     return {name: min(first.get(name, cost), cost) for name, cost in second.items()}
+
+
+def middle_of(measured: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The median of each row: a lucky run would be a limit that no later one keeps."""
+    return {name: statistics.median_high([rows[name] for rows in measured]) for name in measured[0]}
 
 
 def read(path: Path) -> Record:

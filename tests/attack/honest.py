@@ -60,7 +60,9 @@ class Figures:
     def arrivals_p99_ms(self) -> float:
         return percentile(self.arrivals_ms, 99)
 
-    def must_be_served(self, quiet: "Figures", what: str, *, strict: bool = False) -> None:
+    def must_be_served(
+        self, quiet: "Figures", what: str, *, strict: bool = False, strict_ms: float = STRICT_MS
+    ) -> None:
         """Print the figures; fail when a request failed or waited for much longer than in quiet times."""
         print(f"\n{what}\n  quiet        {quiet}\n  under attack {self}")  # noqa: T201
         assert self.sends_ms, f"{what}: nothing was sent"
@@ -69,7 +71,7 @@ class Figures:
             ("sends", self.p99_ms, quiet.p99_ms),
             ("arrivals", self.arrivals_p99_ms, quiet.arrivals_p99_ms),
         ):
-            allowed_ms = STRICT_MS if strict else max(LOOSE_MS, LOOSE_FACTOR * usual_ms)
+            allowed_ms = strict_ms if strict else max(LOOSE_MS, LOOSE_FACTOR * usual_ms)
             assert waited_ms < allowed_ms, f"{what}: p99 of {name} {waited_ms:.0f} ms, allowed {allowed_ms:.0f} ms"
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from bench.guard import record
-from bench.guard.record import Compared, Verdict, best_of, compare
+from bench.guard.record import Compared, Verdict, best_of, compare, middle_of
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,11 @@ def test_only_rows_of_the_chosen_families_are_compared() -> None:
 
 def test_the_cheaper_of_two_runs_counts() -> None:
     assert best_of({"a": 1.0, "b": 3.0}, {"a": 2.0, "b": 2.0}) == {"a": 1.0, "b": 2.0}
+
+
+def test_the_middle_of_several_runs_is_recorded() -> None:
+    runs = [{"store: a": 1.0, "store: b": 9.0}, {"store: a": 3.0, "store: b": 7.0}, {"store: a": 2.0, "store: b": 8.0}]
+    assert middle_of(runs) == {"store: a": 2.0, "store: b": 8.0}
 
 
 def test_what_was_recorded_is_read_again(tmp_path: Path) -> None:
